@@ -1,0 +1,15 @@
+// config/: the one validated tree of settings, and where files lie.
+// Parsed once from file, environment and flags, then frozen.
+// Never imports another room; the only reader of the environment.
+
+export { type ConfigSources, environmentName, loadConfig } from './load.js';
+export { homeFolder, indexesFolder, packageRoot } from './paths.js';
+export {
+  type Config,
+  configSchema,
+  type EngineConfig,
+  type ModelConfig,
+  type RetrievalConfig,
+  type RolloutConfig,
+  type ServerConfig,
+} from './schema.js';

@@ -1,0 +1,157 @@
+// The whole configuration as one strict tree. Every field has a default, a unit in its name where it has
+// one, and a sentence. An unknown key is an error that names it. Rooms receive their own slice.
+
+import { z } from 'zod';
+
+const int = (min: number, max: number) => z.number().int().min(min).max(max);
+
+const server = z.strictObject({
+  host: z.string().min(1).default('127.0.0.1').describe('Address to listen on.'),
+  port: int(0, 65535).default(8000).describe('Port to listen on; 0 picks a free one.'),
+  apiKeys: z
+    .array(z.string().min(1))
+    .default([])
+    .describe('Accepted bearer keys; none means that no key is asked for.'),
+  bodyLimitBytes: int(1024, 1 << 30)
+    .default(10 * 1024 * 1024)
+    .describe('Largest request body.'),
+  corsOrigins: z.array(z.string()).default(['*']).describe('Origins of browser clients; * allows all.'),
+  keepAliveMs: int(100, 600_000)
+    .default(15_000)
+    .describe('Pause after which a waiting stream sends a comment.'),
+  socketHeartbeatMs: int(100, 600_000)
+    .default(30_000)
+    .describe('Pause between WebSocket pings; two missed ones end a socket.'),
+  streamBufferBytes: int(1024, 1 << 30)
+    .default(1024 * 1024)
+    .describe('Unsent bytes at which a slow reader pauses its own rollout.'),
+  streamBufferHardBytes: int(1024, 1 << 30)
+    .default(8 * 1024 * 1024)
+    .describe('Unsent bytes at which a slow WebSocket is closed.'),
+  slowReaderTimeoutMs: int(1000, 3_600_000)
+    .default(120_000)
+    .describe('Longest wait for a reader that takes nothing.'),
+  socketRequestLimit: int(1, 1024).default(8).describe('Requests in flight on one WebSocket.'),
+  citationBaseUrl: z
+    .string()
+    .min(1)
+    .default('urn:searchloop:passage:')
+    .describe('Prefix of citation addresses; the passage id follows.'),
+  shutdownGraceMs: int(0, 600_000).default(10_000).describe('Time that running answers get at shutdown.'),
+  retrieveRoute: z.boolean().default(true).describe('Serve POST /retrieve (the Search-R1 protocol).'),
+});
+
+const model = z.strictObject({
+  policy: z
+    .string()
+    .min(1)
+    .default('smollm2-135m-instruct')
+    .describe('Policy model: a manifest id or the name given to models add.'),
+  embedder: z
+    .string()
+    .min(1)
+    .default('all-minilm-l6-v2')
+    .describe('Embedding model of the index builder and the query side.'),
+  adapters: z
+    .record(z.string(), z.string())
+    .default({})
+    .describe('Adapter name to PEFT folder, loaded at start.'),
+  liveAdapter: z
+    .string()
+    .nullable()
+    .default(null)
+    .describe('Adapter that `searchloop` answers with; null is the base model.'),
+});
+
+const engine = z.strictObject({
+  precision: z
+    .enum(['q8', 'q4', 'fp32'])
+    .default('q8')
+    .describe('Weights: 8-bit blocks with int8 activations, 4-bit blocks, or float32.'),
+  threads: int(0, 256).default(0).describe('Threads of the engine; 0 is the number of cores.'),
+  maxSequences: int(1, 256).default(16).describe('Sequences that hold a slot at once.'),
+  maxSequenceTokens: int(64, 131_072).default(4096).describe('Most tokens in one sequence.'),
+  prefillChunkTokens: int(16, 8192).default(256).describe('Prompt tokens read between two decode steps.'),
+  queueLimit: int(0, 100_000)
+    .default(64)
+    .describe('Requests that may wait for a slot; beyond it they are refused.'),
+  prefixCacheTokens: int(0, 10_000_000)
+    .default(8192)
+    .describe('Tokens of finished prompts kept for sharing.'),
+  maxAdapters: int(1, 256).default(8).describe('Adapter versions resident at once.'),
+  maxAdapterRank: int(1, 1024).default(64).describe('Largest rank of an adapter.'),
+});
+
+const retrieval = z.strictObject({
+  kind: z.enum(['hnsw', 'bm25', 'hybrid', 'remote']).default('hnsw').describe('Search engine.'),
+  index: z.string().min(1).default('demo').describe('Name of a built index in the index folder, or a path.'),
+  ef: int(1, 10_000).default(64).describe('HNSW search width; raised to k where k is larger.'),
+  remoteUrl: z
+    .url()
+    .nullable()
+    .default(null)
+    .describe('Address of a Search-R1 /retrieve server, for kind remote.'),
+  timeoutMs: int(1, 600_000).default(10_000).describe('Longest wait for one search.'),
+  threads: int(0, 256)
+    .default(1)
+    .describe('Threads of the embedder while serving; 0 is the number of cores.'),
+  queryCacheEntries: int(0, 1_000_000).default(4096).describe('Query embeddings kept.'),
+});
+
+const rollout = z.strictObject({
+  actionBudget: int(1, 64).default(4).describe('Turns that may act before the last one (B).'),
+  topK: int(1, 100).default(3).describe('Passages of a search.'),
+  turnTokens: int(1, 32_768).default(500).describe('Most tokens sampled in one turn.'),
+  observationTokens: int(16, 32_768).default(500).describe('Most tokens of one observation.'),
+  queryTokens: int(1, 4096).default(256).describe('Longest valid query.'),
+  prompt: z.string().min(1).default('search-r1').describe('Prompt file in config/prompts, or a path.'),
+  temperature: z.number().min(0).max(2).default(0).describe('Temperature of a request that names none.'),
+  retrieverRetries: int(0, 10).default(2).describe('Further tries of a failed search.'),
+});
+
+const paths = z.strictObject({
+  home: z
+    .string()
+    .nullable()
+    .default(null)
+    .describe('Folder for downloaded and imported models; null is the user cache folder.'),
+  indexes: z
+    .string()
+    .nullable()
+    .default(null)
+    .describe('Folder of built indexes; null is index/ beside package.json.'),
+});
+
+const log = z.strictObject({
+  level: z
+    .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
+    .default('info')
+    .describe('Least severe level that is logged.'),
+});
+
+export const configSchema = z
+  .strictObject({
+    server: server.prefault({}),
+    model: model.prefault({}),
+    engine: engine.prefault({}),
+    retrieval: retrieval.prefault({}),
+    rollout: rollout.prefault({}),
+    paths: paths.prefault({}),
+    log: log.prefault({}),
+  })
+  .superRefine((config, context) => {
+    const fail = (path: string[], message: string) => context.addIssue({ code: 'custom', path, message });
+    if (config.retrieval.kind === 'remote' && config.retrieval.remoteUrl === null)
+      fail(['retrieval', 'remoteUrl'], 'kind "remote" needs an address');
+    if (config.server.streamBufferHardBytes < config.server.streamBufferBytes)
+      fail(['server', 'streamBufferHardBytes'], 'must not be below streamBufferBytes');
+    if (config.model.liveAdapter !== null && !(config.model.liveAdapter in config.model.adapters))
+      fail(['model', 'liveAdapter'], `"${config.model.liveAdapter}" is not among model.adapters`);
+  });
+
+export type Config = z.infer<typeof configSchema>;
+export type ServerConfig = Config['server'];
+export type ModelConfig = Config['model'];
+export type EngineConfig = Config['engine'];
+export type RetrievalConfig = Config['retrieval'];
+export type RolloutConfig = Config['rollout'];

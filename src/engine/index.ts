@@ -1,0 +1,5 @@
+// engine/: batches sequences of tokens through the policy model, in its own worker thread.
+// Tokens in; tokens, log-probabilities and stop reasons out.
+// Never knows a tag, a prompt, a question or a passage.
+
+export type * from './generator.js';

@@ -1,0 +1,5 @@
+// rollout/: the search loop and the other methods over the engine and the retriever.
+// Messages in; one stream of typed events out, and the record of every token.
+// Never encodes again what was sampled; never parses tags outside sampled text.
+
+export type * from './events.js';

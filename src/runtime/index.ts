@@ -1,0 +1,5 @@
+// runtime/: onnxruntime sessions, worker threads and the pool.
+// The only room that touches onnxruntime-node, koffi and piscina.
+// Never knows what a graph computes.
+
+export type * from './session.js';

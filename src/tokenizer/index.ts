@@ -1,0 +1,5 @@
+// tokenizer/: text to ids and back, chat templates, incremental decoding.
+// Takes plain vocabulary data (tokenizer.json, or a GGUF vocabulary turned into the same form).
+// Never reads weights, never lets message text become a control token.
+
+export type * from './tokenizer.js';
