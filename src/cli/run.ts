@@ -1,0 +1,41 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Command, CommanderError } from 'commander';
+import { packageRoot } from '../config/index.js';
+import { CancelledError, ConfigError, InvalidInputError, SearchloopError } from '../errors.js';
+import { addGlobalFlags } from './context.js';
+
+/** Runs one command line and returns its exit code. */
+export async function runCli(argv: readonly string[]): Promise<number> {
+  const program = addGlobalFlags(
+    new Command('searchloop')
+      .description('Answers questions by searching, over an OpenAI-compatible API')
+      .version(
+        (JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as { version: string }).version,
+      )
+      .exitOverride()
+      .showHelpAfterError('(--help shows the usage)'),
+  );
+  for (const command of commands()) program.addCommand(command.exitOverride());
+  try {
+    await program.parseAsync([...argv], { from: 'user' });
+    return typeof process.exitCode === 'number' ? process.exitCode : 0;
+  } catch (error) {
+    return exitCodeOf(error);
+  }
+}
+
+function commands(): Command[] {
+  return [];
+}
+
+function exitCodeOf(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+  if (error instanceof CancelledError) {
+    process.stderr.write('interrupted; run the same command again to go on\n');
+    return 130;
+  }
+  const known = error instanceof SearchloopError;
+  process.stderr.write(`error: ${known ? error.message : String((error as Error)?.stack ?? error)}\n`);
+  return error instanceof ConfigError || error instanceof InvalidInputError ? 2 : 1;
+}
