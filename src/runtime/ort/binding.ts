@@ -1,0 +1,124 @@
+// The same interface over onnxruntime-node's own binding. Slower: every output is copied into its bound array.
+
+import { existsSync } from 'node:fs';
+import type { InferenceSession as NodeSession, Tensor, TypedTensor } from 'onnxruntime-node';
+import { NotFoundError, RuntimeError } from '../../errors.js';
+import type {
+  Binding,
+  ElementType,
+  InferenceSession,
+  OnnxRuntime,
+  SessionOptions,
+  TensorData,
+  TensorView,
+  ValueInfo,
+} from '../session.js';
+import { checkView, elementCount } from './element-type.js';
+
+type Ort = typeof import('onnxruntime-node');
+
+/** The runtime over onnxruntime-node. @throws when the package cannot be loaded */
+export async function openBindingRuntime(): Promise<OnnxRuntime> {
+  const ort = await import('onnxruntime-node');
+  return {
+    kind: 'binding',
+    version: ort.env.versions.node ?? ort.env.versions.common,
+    openSession: (graphFile, options) => openSession(ort, graphFile, options),
+  };
+}
+
+async function openSession(ort: Ort, graphFile: string, options: SessionOptions): Promise<InferenceSession> {
+  if (!existsSync(graphFile)) throw new NotFoundError(`graph file ${graphFile} does not exist`);
+  const session = await ort.InferenceSession.create(graphFile, {
+    intraOpNumThreads: options.threads,
+    graphOptimizationLevel: 'all',
+    logSeverityLevel: 4,
+    extra: nested({
+      'session.set_denormal_as_zero': '1',
+      'session.intra_op.allow_spinning': options.spinning === false ? '0' : '1',
+      ...options.config,
+    }),
+  }).catch((cause: Error) => {
+    throw new RuntimeError(`graph ${graphFile}: onnxruntime: ${cause.message}`, { cause });
+  });
+  let open = true;
+  return {
+    inputs: session.inputMetadata.map((meta) => valueInfo(meta, graphFile)),
+    outputs: session.outputMetadata.map((meta) => valueInfo(meta, graphFile)),
+    createBinding() {
+      if (!open) throw new RuntimeError(`session of ${graphFile} is closed`);
+      return createBinding(ort, session, () => open);
+    },
+    close() {
+      if (!open) return;
+      open = false;
+      void session.release();
+    },
+  };
+}
+
+/** onnxruntime-node takes config entries as nested objects: `session.a.b` becomes `{ session: { a: { b } } }`. */
+function nested(entries: Readonly<Record<string, string>>): Record<string, unknown> {
+  const root: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(entries)) {
+    const parts = key.split('.');
+    const last = parts.pop() as string;
+    let node = root;
+    for (const part of parts) node = (node[part] ??= {}) as Record<string, unknown>;
+    node[last] = value;
+  }
+  return root;
+}
+
+function valueInfo(meta: NodeSession.ValueMetadata, graphFile: string): ValueInfo {
+  if (!meta.isTensor) throw new RuntimeError(`graph ${graphFile}: "${meta.name}" is not a tensor`);
+  return { name: meta.name, type: meta.type as ElementType, shape: meta.shape.map((size) => size || '?') };
+}
+
+function createBinding(ort: Ort, session: NodeSession, sessionOpen: () => boolean): Binding {
+  const inputs = new Map<string, TensorView>();
+  const outputs = new Map<string, TensorView>();
+  let open = true;
+
+  const bind = (into: Map<string, TensorView>, known: readonly string[], name: string, view: TensorView) => {
+    if (!open) throw new RuntimeError(`binding is closed, cannot bind "${name}"`);
+    checkView(name, view);
+    if (!known.includes(name)) throw new RuntimeError(`"${name}" is not among ${known.join(', ')}`);
+    into.set(name, view);
+  };
+
+  return {
+    bindInput: (name, view) => bind(inputs, session.inputNames, name, view),
+    bindOutput: (name, view) => bind(outputs, session.outputNames, name, view),
+    async run() {
+      if (!open || !sessionOpen()) throw new RuntimeError('binding is closed, cannot run');
+      const feeds: Record<string, Tensor> = {};
+      for (const [name, view] of inputs) feeds[name] = toTensor(ort, view);
+      const results = await session.run(feeds, [...outputs.keys()]).catch((cause: Error) => {
+        throw new RuntimeError(`onnxruntime: ${cause.message}`, { cause });
+      });
+      for (const [name, view] of outputs) copyOut(name, results[name] as Tensor, view);
+    },
+    terminate() {},
+    close() {
+      open = false;
+      inputs.clear();
+      outputs.clear();
+    },
+  };
+}
+
+function toTensor(ort: Ort, view: TensorView): Tensor {
+  const data = view.data.subarray(0, elementCount(view.shape));
+  return new ort.Tensor(view.type as Tensor.Type, data as never, [...view.shape]) as TypedTensor<Tensor.Type>;
+}
+
+function copyOut(name: string, tensor: Tensor, view: TensorView): void {
+  const [got, wanted] = [tensor.dims.join(), view.shape.join()];
+  if (got !== wanted) throw new RuntimeError(`output "${name}": bound as [${wanted}], computed as [${got}]`);
+  const source = tensor.data as unknown as TensorData;
+  // float16 may come as Float16Array where the engine has it: the bits are wanted.
+  const bits =
+    view.type === 'float16' ? new Uint16Array(source.buffer, source.byteOffset, source.length) : source;
+  (view.data as Uint8Array).set(bits as Uint8Array);
+}
