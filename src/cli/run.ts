@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { Command, CommanderError } from 'commander';
 import { packageRoot } from '../config/index.js';
 import { CancelledError, ConfigError, InvalidInputError, SearchloopError } from '../errors.js';
+import { configCommand } from './config-command.js';
 import { addGlobalFlags } from './context.js';
 
 /** Runs one command line and returns its exit code. */
@@ -26,7 +27,7 @@ export async function runCli(argv: readonly string[]): Promise<number> {
 }
 
 function commands(): Command[] {
-  return [];
+  return [configCommand()];
 }
 
 function exitCodeOf(error: unknown): number {
