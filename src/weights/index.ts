@@ -2,4 +2,9 @@
 // Files in; checked, named tensors out, by ranged reads.
 // Never builds a graph, never trusts a header beyond the bytes that are there.
 
+export { openGguf } from './gguf/reader.js';
+export { bfloat16BytesToFloat, floatToBfloat16, floatToHalf, halfBytesToFloat, halfToFloat } from './half.js';
+export { isGguf, openWeights } from './open.js';
+export { openSafetensorsFile } from './safetensors/reader.js';
+export { openShardedSafetensors } from './safetensors/sharded.js';
 export type * from './tensor-source.js';
