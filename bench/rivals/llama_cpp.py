@@ -1,0 +1,128 @@
+"""llama.cpp through llama-cpp-python's low-level API, driven by one JSON command a line on stdin.
+
+Commands: {"op": "open", "model", "adapter"|null, "threads", "sequences", "capacity", "unified"}
+          {"op": "decode", "sequences", "context", "tokens"}   -> {"seconds", "tokens"}
+          {"op": "prefill", "tokens"}                           -> {"seconds", "tokens"}
+          {"op": "close"}
+Every answer is one JSON line on stdout. Greedy sampling: the arg max of each row of logits, as in our engine.
+"""
+
+import ctypes
+import json
+import sys
+import time
+
+import llama_cpp as llama
+import numpy as np
+
+
+class Rival:
+    def __init__(self, command):
+        llama.llama_backend_init()
+        model_parameters = llama.llama_model_default_params()
+        model_parameters.n_gpu_layers = 0
+        self.model = llama.llama_model_load_from_file(command["model"].encode(), model_parameters)
+        if not self.model:
+            raise RuntimeError(f"cannot load {command['model']}")
+        parameters = llama.llama_context_default_params()
+        parameters.n_ctx = command["sequences"] * command["capacity"]
+        parameters.n_batch = 2048
+        parameters.n_ubatch = 512
+        parameters.n_seq_max = command["sequences"]
+        parameters.n_threads = command["threads"]
+        parameters.n_threads_batch = command["threads"]
+        if hasattr(parameters, "kv_unified"):
+            parameters.kv_unified = bool(command.get("unified"))
+        self.context = llama.llama_init_from_model(self.model, parameters)
+        if not self.context:
+            raise RuntimeError("cannot make a context")
+        self.vocab_size = llama.llama_vocab_n_tokens(llama.llama_model_get_vocab(self.model))
+        if command.get("adapter"):
+            adapter = llama.llama_adapter_lora_init(self.model, command["adapter"].encode())
+            if not adapter:
+                raise RuntimeError(f"cannot load {command['adapter']}")
+            adapters = (ctypes.c_void_p * 1)(adapter)
+            if hasattr(llama, "llama_set_adapter_lora"):
+                llama.llama_set_adapter_lora(self.context, adapter, 1.0)
+            else:
+                llama.llama_set_adapters_lora(self.context, adapters, 1, (ctypes.c_float * 1)(1.0))
+        self.batch = llama.llama_batch_init(2048, 0, 1)
+        self.memory = llama.llama_get_memory(self.context)
+
+    def fill(self, entries):
+        """entries: (token, position, sequence, wants logits)."""
+        batch = self.batch
+        batch.n_tokens = len(entries)
+        for i, (token, position, sequence, logits) in enumerate(entries):
+            batch.token[i] = token
+            batch.pos[i] = position
+            batch.n_seq_id[i] = 1
+            batch.seq_id[i][0] = sequence
+            batch.logits[i] = 1 if logits else 0
+
+    def run(self, entries):
+        self.fill(entries)
+        status = llama.llama_decode(self.context, self.batch)
+        if status != 0:
+            raise RuntimeError(f"llama_decode gave {status}")
+
+    def argmax(self, row):
+        pointer = llama.llama_get_logits_ith(self.context, row)
+        return int(np.ctypeslib.as_array(pointer, shape=(self.vocab_size,)).argmax())
+
+    def clear(self):
+        llama.llama_memory_clear(self.memory, True)
+
+    def prefill_sequence(self, sequence, ids):
+        for start in range(0, len(ids), 512):
+            part = ids[start : start + 512]
+            last = start + len(part) == len(ids)
+            self.run(
+                [(t, start + i, sequence, last and i == len(part) - 1) for i, t in enumerate(part)]
+            )
+
+    def decode(self, command):
+        sequences, context, tokens = command["sequences"], command["context"], command["tokens"]
+        rng = np.random.default_rng(command.get("seed", 0))
+        self.clear()
+        current = []
+        for sequence in range(sequences):
+            self.prefill_sequence(sequence, [int(t) for t in rng.integers(100, self.vocab_size - 100, context)])
+            current.append(self.argmax(-1))
+        self.run([(current[s], context, s, True) for s in range(sequences)])
+        current = [self.argmax(s) for s in range(sequences)]
+        begin = time.perf_counter()
+        for step in range(tokens):
+            self.run([(current[s], context + 1 + step, s, True) for s in range(sequences)])
+            current = [self.argmax(s) for s in range(sequences)]
+        return {"seconds": time.perf_counter() - begin, "tokens": tokens * sequences}
+
+    def prefill(self, command):
+        rng = np.random.default_rng(command.get("seed", 0))
+        ids = [int(t) for t in rng.integers(100, self.vocab_size - 100, command["tokens"])]
+        self.clear()
+        begin = time.perf_counter()
+        self.prefill_sequence(0, ids)
+        self.argmax(-1)
+        return {"seconds": time.perf_counter() - begin, "tokens": len(ids)}
+
+
+def main():
+    rival = None
+    for line in sys.stdin:
+        command = json.loads(line)
+        try:
+            if command["op"] == "open":
+                rival = Rival(command)
+                answer = {"ok": True, "version": llama.__version__}
+            elif command["op"] == "close":
+                print(json.dumps({"ok": True}), flush=True)
+                return
+            else:
+                answer = getattr(rival, command["op"])(command)
+        except Exception as error:  # the driver shows it and stops
+            answer = {"error": repr(error)}
+        print(json.dumps(answer), flush=True)
+
+
+main()
