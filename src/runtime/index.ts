@@ -5,3 +5,8 @@
 export { allocate } from './ort/element-type.js';
 export { openRuntime, type RuntimeKind } from './runtime.js';
 export type * from './session.js';
+export { startWorker, type WorkerClient, type WorkerOptions, type WorkerState } from './workers/client.js';
+export type { CallOptions } from './workers/connection.js';
+export type { Method, Methods } from './workers/messages.js';
+export { setCurrentThreadPriority } from './workers/priority.js';
+export { type CallContext, type Service, serveWorker, transferring } from './workers/serve.js';
