@@ -1,0 +1,155 @@
+// Builds a graph node by node. Types are inferred as nodes are added, so a mistake is reported where it is made.
+
+import { GraphError } from '../errors.js';
+import type { ElementType } from '../runtime/index.js';
+import type { Shape } from './dimension.js';
+import type { Constant, ExternalData, Graph, GraphNode } from './graph.js';
+import { OpCall } from './op.js';
+import { OPS, type OpType } from './ops/index.js';
+import type { AttributeValue, Value } from './value.js';
+import { integersOf, verify } from './verify.js';
+
+export type ConstantData = Float32Array | BigInt64Array | Int32Array | Uint8Array;
+
+export interface NodeOptions {
+  /** Name of the node and stem of its results; numbered by operation when absent. */
+  readonly name?: string;
+  readonly attributes?: Readonly<Record<string, AttributeValue>>;
+  /** Number of results taken; all that the operation has when absent. */
+  readonly results?: number;
+}
+
+const ELEMENT_OF = new Map<unknown, ElementType>([
+  [Float32Array, 'float32'],
+  [BigInt64Array, 'int64'],
+  [Int32Array, 'int32'],
+  [Uint8Array, 'uint8'],
+]);
+
+interface DraftNode {
+  readonly op: OpType;
+  readonly name: string;
+  readonly inputs: readonly (Value | null)[];
+  readonly attributes: Readonly<Record<string, AttributeValue>>;
+  readonly outputs: readonly Value[];
+}
+
+export class GraphBuilder {
+  readonly #name: string;
+  readonly #inputs: Value[] = [];
+  readonly #outputs = new Map<string, Value>();
+  readonly #constants = new Map<string, Constant>();
+  readonly #nodes: DraftNode[] = [];
+  readonly #taken = new Set<string>();
+  #counter = 0;
+
+  constructor(name: string) {
+    this.#name = name;
+  }
+
+  input(name: string, type: ElementType, shape: Shape): Value {
+    const value = { name: this.#take(name), type, shape };
+    this.#inputs.push(value);
+    return value;
+  }
+
+  /** A small constant inside the graph file. Without a shape it is a vector. */
+  constant(name: string, data: ConstantData, shape: Shape = [data.length]): Value {
+    const type = ELEMENT_OF.get(data.constructor);
+    if (type === undefined) throw new GraphError(`constant "${name}": unknown kind of array`);
+    const value = { name: this.#take(name), type, shape };
+    const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+    this.#constants.set(name, { value, data: bytes });
+    return value;
+  }
+
+  /** An int64 constant, named by its content and made once. */
+  integers(values: readonly number[], shape: Shape = [values.length]): Value {
+    const name = `int.${shape.length}.${values.join('_')}`;
+    const made = this.#constants.get(name);
+    return made ? made.value : this.constant(name, BigInt64Array.from(values, BigInt), shape);
+  }
+
+  /** A float32 scalar, named by its content and made once. */
+  scalar(value: number): Value {
+    const name = `float.${value}`;
+    const made = this.#constants.get(name);
+    return made ? made.value : this.constant(name, Float32Array.of(value), []);
+  }
+
+  /** A constant whose bytes lie in a file beside the graph. */
+  external(name: string, type: ElementType, shape: Shape, data: ExternalData): Value {
+    const made = this.#constants.get(name);
+    if (made) return made.value;
+    const value = { name: this.#take(name), type, shape };
+    this.#constants.set(name, { value, data });
+    return value;
+  }
+
+  /** Adds a node and returns its first result. */
+  op(op: OpType, inputs: readonly (Value | null)[], options: NodeOptions = {}): Value {
+    return this.ops(op, inputs, options)[0] as Value;
+  }
+
+  /**
+   * Adds a node and returns its results.
+   * @throws {GraphError} the inputs break the operation's rule
+   */
+  ops(op: OpType, inputs: readonly (Value | null)[], options: NodeOptions = {}): readonly Value[] {
+    const name = this.#take(options.name ?? `${op}.${this.#counter++}`, true);
+    const attributes = options.attributes ?? {};
+    const integers = (constant: string) => integersOf(this.#constants.get(constant));
+    const results = OPS[op].infer(new OpCall(op, name, inputs, attributes, integers));
+    const outputs = results.slice(0, options.results).map(({ type, shape }, index) => ({
+      name: this.#take(index === 0 ? name : `${name}.${index}`),
+      type,
+      shape,
+    }));
+    this.#nodes.push({ op, name, inputs, attributes, outputs });
+    return outputs;
+  }
+
+  /** Makes a result an output of the graph, under this name. */
+  output(name: string, value: Value): void {
+    if (!this.#nodes.some((node) => node.outputs.includes(value)))
+      throw new GraphError(`output "${name}": ${value.name} is not the result of a node`);
+    if (this.#outputs.has(name) || (this.#taken.has(name) && name !== value.name))
+      throw new GraphError(`output "${name}": the name is taken`);
+    if ([...this.#outputs.values()].includes(value))
+      throw new GraphError(`output "${name}": ${value.name} is an output already`);
+    this.#outputs.set(name, value);
+  }
+
+  /** @throws {GraphError} what {@link verify} finds */
+  build(): Graph {
+    const renamed = new Map([...this.#outputs].map(([name, value]) => [value, { ...value, name }]));
+    const final = (value: Value): Value => renamed.get(value) ?? value;
+    const nodes: GraphNode[] = this.#nodes.map((node) => ({
+      ...node,
+      inputs: node.inputs.map((value) => (value === null ? null : final(value).name)),
+      outputs: node.outputs.map((value) => final(value).name),
+    }));
+    const values = [
+      ...this.#inputs,
+      ...[...this.#constants.values()].map((constant) => constant.value),
+      ...this.#nodes.flatMap((node) => node.outputs.map(final)),
+    ];
+    const graph: Graph = {
+      name: this.#name,
+      inputs: this.#inputs,
+      outputs: [...this.#outputs.values()].map(final),
+      constants: this.#constants,
+      nodes,
+      values: new Map(values.map((value) => [value.name, value])),
+    };
+    verify(graph);
+    return graph;
+  }
+
+  #take(name: string, node = false): string {
+    const key = node ? `node ${name}` : name;
+    if (this.#taken.has(key)) throw new GraphError(`"${name}": the name is taken`);
+    this.#taken.add(key);
+    return name;
+  }
+}

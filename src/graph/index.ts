@@ -1,0 +1,11 @@
+// graph/: a small closed vocabulary of tensor operations, graphs over it, and their way to ONNX.
+// One file per operation holds its shape and type rule; `verify` checks every graph that was built.
+// Never knows what a model is, never runs a graph.
+
+export { type ConstantData, GraphBuilder, type NodeOptions } from './builder.js';
+export { type Dimension, productOf, type Shape, shapeText } from './dimension.js';
+export type { Constant, ExternalData, Graph, GraphNode } from './graph.js';
+export { OPS, type OpType } from './ops/index.js';
+export { graphDigest, toOnnx } from './to-onnx.js';
+export type { AttributeValue, Value } from './value.js';
+export { verify } from './verify.js';

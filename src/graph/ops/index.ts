@@ -1,0 +1,52 @@
+// The vocabulary: every operation a graph may hold. A name that is missing here does not compile.
+
+import type { OpDefinition } from '../op.js';
+import { add } from './add.js';
+import { cast } from './cast.js';
+import { concat } from './concat.js';
+import { cumSum } from './cum-sum.js';
+import { div } from './div.js';
+import { fusedMatMul } from './fused-mat-mul.js';
+import { gather } from './gather.js';
+import { gelu } from './gelu.js';
+import { groupQueryAttention } from './group-query-attention.js';
+import { layerNormalization } from './layer-normalization.js';
+import { matMul } from './mat-mul.js';
+import { matMulNBits } from './mat-mul-nbits.js';
+import { max } from './max.js';
+import { mul } from './mul.js';
+import { reduceLogSumExp } from './reduce-log-sum-exp.js';
+import { reshape } from './reshape.js';
+import { rotaryEmbedding } from './rotary-embedding.js';
+import { sigmoid } from './sigmoid.js';
+import { simplifiedLayerNormalization } from './simplified-layer-normalization.js';
+import { split } from './split.js';
+import { sub } from './sub.js';
+
+const DEFINITIONS = {
+  Add: add,
+  Cast: cast,
+  Concat: concat,
+  CumSum: cumSum,
+  Div: div,
+  FusedMatMul: fusedMatMul,
+  Gather: gather,
+  Gelu: gelu,
+  GroupQueryAttention: groupQueryAttention,
+  LayerNormalization: layerNormalization,
+  MatMul: matMul,
+  MatMulNBits: matMulNBits,
+  Max: max,
+  Mul: mul,
+  ReduceLogSumExp: reduceLogSumExp,
+  Reshape: reshape,
+  RotaryEmbedding: rotaryEmbedding,
+  Sigmoid: sigmoid,
+  SimplifiedLayerNormalization: simplifiedLayerNormalization,
+  Split: split,
+  Sub: sub,
+} as const;
+
+export type OpType = keyof typeof DEFINITIONS;
+
+export const OPS: Readonly<Record<OpType, OpDefinition>> = DEFINITIONS;

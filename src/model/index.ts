@@ -1,0 +1,28 @@
+// model/: what models are (decoders, encoders, adapters) and the graphs that compute them.
+// Weights of any supported source in; checked graphs with their weights files out.
+// Never runs a graph, never schedules a sequence.
+
+export {
+  ADAPTER_GROUPS,
+  type AdapterGroup,
+  GROUP_MODULES,
+  type GroupShape,
+  groupShape,
+} from './adapter-groups.js';
+export type { BoundAdapters } from './adapter-layout.js';
+export type { DecoderArchitecture, DecoderConfig, RopeScaling } from './decoder-config.js';
+export {
+  type BuildDecoderOptions,
+  buildDecoderGraphs,
+  type EngineGraphs,
+  type GraphPrecision,
+} from './decoder-graphs.js';
+export {
+  type DecoderWeights,
+  decoderWeights,
+  type LayerPart,
+  type LinearModule,
+  linearShape,
+  type ModelPart,
+} from './decoder-weights.js';
+export { type DecoderSource, describeDecoder } from './describe-decoder.js';
