@@ -4,7 +4,10 @@ export type ElementType = 'float32' | 'float16' | 'int64' | 'int32' | 'uint8' | 
 
 export type TensorData = Float32Array | Uint16Array | BigInt64Array | Int32Array | Uint8Array | Int8Array;
 
-/** A typed array seen as a tensor. The runtime keeps it referenced while bound; nothing is copied (C API). */
+/**
+ * A typed array seen as a tensor. The runtime keeps it referenced while bound; nothing is copied
+ * (C API). Its buffer must not be moved to another thread while bound.
+ */
 export interface TensorView {
   readonly type: ElementType;
   readonly shape: readonly number[];
@@ -28,17 +31,33 @@ export interface SessionOptions {
   readonly config?: Readonly<Record<string, string>>;
 }
 
+/**
+ * Names the runs of one binding across threads: post it to another thread of this process, which gives it to
+ * its own `OnnxRuntime.terminate`.
+ */
+export interface TerminateHandle {
+  /** Address of onnxruntime's run options; 0n with the fallback. */
+  readonly runOptions: bigint;
+  readonly cells: Int32Array;
+}
+
 /** Inputs and outputs of repeated runs, bound once. Outputs may be the same memory as inputs. */
 export interface Binding {
   bindInput(name: string, view: TensorView): void;
   bindOutput(name: string, view: TensorView): void;
   /**
-   * Runs with what is bound. With the C API the outputs are written in place.
+   * Runs with what is bound. With the C API the outputs are written in place. The calling thread is blocked
+   * until the end: give way to its messages (`setImmediate`) between runs.
    * @throws {RuntimeError} with onnxruntime's message
+   * @throws {CancelledError} after a request to terminate
    */
   run(): Promise<void>;
-  /** Stops the running run of this binding as soon as onnxruntime looks (C API only). */
+  /**
+   * Ends the running run as soon as onnxruntime looks, between two nodes (C API only). Without a run, the next
+   * one throws at once. As a run blocks its thread, it is ended from another one: see `terminateHandle`.
+   */
   terminate(): void;
+  readonly terminateHandle: TerminateHandle;
   close(): void;
 }
 
@@ -53,5 +72,11 @@ export interface OnnxRuntime {
   /** `c-api` through koffi, or `binding` (the slower fallback). */
   readonly kind: 'c-api' | 'binding';
   readonly version: string;
+  /**
+   * @throws {NotFoundError} the file is missing
+   * @throws {RuntimeError} the graph is refused: message of onnxruntime, with the file
+   */
   openSession(graphFile: string, options: SessionOptions): Promise<InferenceSession>;
+  /** `Binding.terminate` for a binding of any thread. */
+  terminate(handle: TerminateHandle): void;
 }

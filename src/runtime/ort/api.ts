@@ -181,7 +181,5 @@ export function createApi(library: NativeLibrary) {
     setTerminate: checked('RunOptionsSetTerminate', POINTER),
     unsetTerminate: checked('RunOptionsUnsetTerminate', POINTER),
     releaseRunOptions: releasing('ReleaseRunOptions'),
-
-    address: library.address,
   };
 }

@@ -5,6 +5,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import type { KoffiFunc } from 'koffi';
 import { UnavailableError } from '../../errors.js';
+import { type Around, flushingDenormals } from './denormals.js';
 
 type Koffi = typeof import('koffi');
 
@@ -27,6 +28,7 @@ export interface NativeLibrary {
   /** Address of an array's first element. Moves a small array out of the garbage-collected heap first. */
   address(data: ArrayBufferView): bigint;
   text(pointer: bigint): string;
+  readonly flushingDenormals: Around;
 }
 
 const FILE_NAMES: Readonly<Record<string, string>> = {
@@ -81,5 +83,6 @@ export async function openLibrary(path = libraryPath()): Promise<NativeLibrary> 
     bind: (place, result, parameters) => koffi.decode(table[place], prototype(result, parameters)),
     address: (data) => koffi.address(data),
     text: (pointer) => koffi.decode.string(pointer),
+    flushingDenormals: flushingDenormals(koffi),
   };
 }

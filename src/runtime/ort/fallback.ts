@@ -14,6 +14,8 @@ import type {
   ValueInfo,
 } from '../session.js';
 import { checkView, elementCount } from './element-type.js';
+import { sessionEntries } from './session-entries.js';
+import { closeTerminateHandle, createTerminateHandle, requestTerminate, terminable } from './terminate.js';
 
 type Ort = typeof import('onnxruntime-node');
 
@@ -24,6 +26,7 @@ export async function openBindingRuntime(): Promise<OnnxRuntime> {
     kind: 'binding',
     version: ort.env.versions.node ?? ort.env.versions.common,
     openSession: (graphFile, options) => openSession(ort, graphFile, options),
+    terminate: (handle) => requestTerminate(handle, null),
   };
 }
 
@@ -33,11 +36,7 @@ async function openSession(ort: Ort, graphFile: string, options: SessionOptions)
     intraOpNumThreads: options.threads,
     graphOptimizationLevel: 'all',
     logSeverityLevel: 4,
-    extra: nested({
-      'session.set_denormal_as_zero': '1',
-      'session.intra_op.allow_spinning': options.spinning === false ? '0' : '1',
-      ...options.config,
-    }),
+    extra: nested(sessionEntries(options)),
   }).catch((cause: Error) => {
     throw new RuntimeError(`graph ${graphFile}: onnxruntime: ${cause.message}`, { cause });
   });
@@ -78,6 +77,7 @@ function valueInfo(meta: NodeSession.ValueMetadata, graphFile: string): ValueInf
 function createBinding(ort: Ort, session: NodeSession, sessionOpen: () => boolean): Binding {
   const inputs = new Map<string, TensorView>();
   const outputs = new Map<string, TensorView>();
+  const terminateHandle = createTerminateHandle(0n);
   let open = true;
 
   const bind = (into: Map<string, TensorView>, known: readonly string[], name: string, view: TensorView) => {
@@ -87,21 +87,27 @@ function createBinding(ort: Ort, session: NodeSession, sessionOpen: () => boolea
     into.set(name, view);
   };
 
+  async function runOnce(): Promise<void> {
+    const feeds: Record<string, Tensor> = {};
+    for (const [name, view] of inputs) feeds[name] = toTensor(ort, view);
+    const results = await session.run(feeds, [...outputs.keys()]).catch((cause: Error) => {
+      throw new RuntimeError(`onnxruntime: ${cause.message}`, { cause });
+    });
+    for (const [name, view] of outputs) copyOut(name, results[name] as Tensor, view);
+  }
+
   return {
+    terminateHandle,
     bindInput: (name, view) => bind(inputs, session.inputNames, name, view),
     bindOutput: (name, view) => bind(outputs, session.outputNames, name, view),
     async run() {
       if (!open || !sessionOpen()) throw new RuntimeError('binding is closed, cannot run');
-      const feeds: Record<string, Tensor> = {};
-      for (const [name, view] of inputs) feeds[name] = toTensor(ort, view);
-      const results = await session.run(feeds, [...outputs.keys()]).catch((cause: Error) => {
-        throw new RuntimeError(`onnxruntime: ${cause.message}`, { cause });
-      });
-      for (const [name, view] of outputs) copyOut(name, results[name] as Tensor, view);
+      await terminable(terminateHandle, null, runOnce);
     },
-    terminate() {},
+    terminate: () => requestTerminate(terminateHandle, null),
     close() {
       open = false;
+      closeTerminateHandle(terminateHandle, () => {});
       inputs.clear();
       outputs.clear();
     },
