@@ -1,0 +1,67 @@
+import { InvalidInputError } from '../../errors.js';
+import type { SamplingParameters, TurnOptions } from '../generator.js';
+
+/** The raw policy: temperature 1, nothing cut, no penalty, no bias. */
+export const RAW_POLICY: SamplingParameters = Object.freeze({
+  temperature: 1,
+  topP: 1,
+  topK: 0,
+  minP: 0,
+  frequencyPenalty: 0,
+  presencePenalty: 0,
+  repetitionPenalty: 1,
+  logitBias: Object.freeze({}),
+});
+
+export const MOST_ALTERNATIVES = 20;
+
+function check(holds: boolean, field: string, expected: string, got: unknown): void {
+  if (!holds) throw new InvalidInputError(`${field}: expected ${expected}, got ${String(got)}`, field);
+}
+
+function checkSampling(sampling: SamplingParameters, vocabSize: number): void {
+  const { temperature, topP, topK, minP, repetitionPenalty } = sampling;
+  check(
+    Number.isFinite(temperature) && temperature >= 0,
+    'temperature',
+    'a number of at least 0',
+    temperature,
+  );
+  check(topP > 0 && topP <= 1, 'topP', 'a number above 0 and at most 1', topP);
+  check(Number.isInteger(topK) && topK >= 0, 'topK', 'an integer of at least 0', topK);
+  check(minP >= 0 && minP <= 1, 'minP', 'a number from 0 to 1', minP);
+  for (const field of ['frequencyPenalty', 'presencePenalty'] as const)
+    check(Number.isFinite(sampling[field]), field, 'a finite number', sampling[field]);
+  check(
+    Number.isFinite(repetitionPenalty) && repetitionPenalty > 0,
+    'repetitionPenalty',
+    'a number above 0',
+    repetitionPenalty,
+  );
+  for (const [id, bias] of Object.entries(sampling.logitBias)) {
+    const inVocabulary = Number.isInteger(Number(id)) && Number(id) >= 0 && Number(id) < vocabSize;
+    check(inVocabulary, `logitBias[${id}]`, `a token id below ${vocabSize}`, id);
+    check(Number.isFinite(bias), `logitBias[${id}]`, 'a finite number', bias);
+  }
+}
+
+/** @throws {InvalidInputError} with the offending field as `param` */
+export function checkTurnOptions(options: TurnOptions, vocabSize: number): void {
+  checkSampling(options.sampling, vocabSize);
+  check(
+    Number.isInteger(options.maxTokens) && options.maxTokens >= 1,
+    'maxTokens',
+    'an integer of at least 1',
+    options.maxTokens,
+  );
+  const alternatives = options.topLogprobs ?? 0;
+  check(
+    Number.isInteger(alternatives) && alternatives >= 0 && alternatives <= MOST_ALTERNATIVES,
+    'topLogprobs',
+    `an integer from 0 to ${MOST_ALTERNATIVES}`,
+    alternatives,
+  );
+  for (const text of options.stopStrings) check(text.length > 0, 'stopStrings', 'non-empty strings', '""');
+  for (const id of options.stopTokenIds)
+    check(Number.isInteger(id) && id >= 0 && id < vocabSize, 'stopTokenIds', `ids below ${vocabSize}`, id);
+}
