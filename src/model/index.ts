@@ -2,6 +2,7 @@
 // Weights of any supported source in; checked graphs with their weights files out.
 // Never runs a graph, never schedules a sequence.
 
+export { type Adapter, type AdapterModule, type ReadAdapterOptions, readAdapter } from './adapter.js';
 export {
   ADAPTER_GROUPS,
   type AdapterGroup,
@@ -9,7 +10,7 @@ export {
   type GroupShape,
   groupShape,
 } from './adapter-groups.js';
-export type { BoundAdapters } from './adapter-layout.js';
+export { type AdapterLayout, layOutAdapters } from './adapter-layout.js';
 export type { DecoderArchitecture, DecoderConfig, RopeScaling } from './decoder-config.js';
 export {
   type BuildDecoderOptions,

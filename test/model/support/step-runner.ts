@@ -3,8 +3,8 @@
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { BoundAdapters, EngineGraphs } from '../../../src/model/index.js';
-import { allocate, type InferenceSession, openRuntime, type TensorView } from '../../../src/runtime/index.js';
+import type { AdapterLayout, EngineGraphs } from '../../../src/model/index.js';
+import { allocate, openRuntime, type TensorView } from '../../../src/runtime/index.js';
 
 export const temporaryFolder = (): string => mkdtempSync(join(tmpdir(), 'searchloop-model-'));
 
@@ -30,8 +30,8 @@ export interface StepOptions {
   readonly selected?: readonly number[];
   /** Rows of the pool that the step starts at. */
   readonly firstRow?: number;
-  readonly adapters?: BoundAdapters;
-  readonly binding?: ReturnType<InferenceSession['createBinding']>;
+  /** Adapters, and which of them each row uses. */
+  readonly adapters?: { readonly layout: AdapterLayout; readonly rows: readonly (number | null)[] };
 }
 
 export async function openSteps(
@@ -84,7 +84,8 @@ export async function openSteps(
             binding.bindInput(`past_${kind}.${layer}`, view);
             binding.bindOutput(`present_${kind}.${layer}`, view);
           }
-        for (const [name, view] of Object.entries(adapters?.inputs ?? {})) binding.bindInput(name, view);
+        const bound = adapters && { ...adapters.layout.inputs, ...adapters.layout.masks(adapters.rows) };
+        for (const [name, view] of Object.entries(bound ?? {})) binding.bindInput(name, view);
         for (const [name, view] of Object.entries(outputs)) binding.bindOutput(name, view);
         await binding.run();
       } finally {
