@@ -2,6 +2,7 @@
 // The only room that touches onnxruntime-node, koffi and piscina.
 // Never knows what a graph computes.
 
+export { int64, numbers, writeInt64 } from './int64.js';
 export { allocate } from './ort/element-type.js';
 export { openRuntime, type RuntimeKind } from './runtime.js';
 export type * from './session.js';

@@ -44,6 +44,7 @@ function sessionOver(
   inputs: ValueInfo[],
   outputs: ValueInfo[],
 ): InferenceSession {
+  const names = { input: inputs.map(({ name }) => name), output: outputs.map(({ name }) => name) };
   const bindings = new Set<Binding>();
   let open = true;
   return {
@@ -51,7 +52,7 @@ function sessionOver(
     outputs,
     createBinding() {
       if (!open) throw new RuntimeError(`session of ${graphFile} is closed`);
-      const binding = createBinding(context, session, () => bindings.delete(binding));
+      const binding = createBinding(context, session, names, () => bindings.delete(binding));
       bindings.add(binding);
       return binding;
     },

@@ -41,6 +41,14 @@ export const elementCount = (shape: readonly number[]): number =>
 /** Bytes that a view's shape takes; the array may be longer. */
 export const viewBytes = (view: TensorView): number => elementCount(view.shape) * KINDS[view.type].bytes;
 
+export type BindingNames = Readonly<Record<'input' | 'output', readonly string[]>>;
+
+/** @throws {RuntimeError} when the session has no such input or output, with those that it has */
+export function checkName(names: BindingNames, side: 'input' | 'output', name: string): void {
+  if (!names[side].includes(name))
+    throw new RuntimeError(`the graph has no ${side} "${name}", only ${names[side].join(', ') || 'none'}`);
+}
+
 /**
  * Checks that a view's array has its element type and holds its shape.
  * @throws {RuntimeError} naming the value, what was expected and what came

@@ -13,7 +13,7 @@ import type {
   TensorView,
   ValueInfo,
 } from '../session.js';
-import { checkView, elementCount } from './element-type.js';
+import { checkName, checkView, elementCount } from './element-type.js';
 import { sessionEntries } from './session-entries.js';
 import { closeTerminateHandle, createTerminateHandle, requestTerminate, terminable } from './terminate.js';
 
@@ -75,17 +75,18 @@ function valueInfo(meta: NodeSession.ValueMetadata, graphFile: string): ValueInf
 }
 
 function createBinding(ort: Ort, session: NodeSession, sessionOpen: () => boolean): Binding {
+  const names = { input: session.inputNames, output: session.outputNames };
   const inputs = new Map<string, TensorView>();
   const outputs = new Map<string, TensorView>();
   const terminateHandle = createTerminateHandle(0n);
   let open = true;
 
-  const bind = (into: Map<string, TensorView>, known: readonly string[], name: string, view: TensorView) => {
+  function bind(side: 'input' | 'output', name: string, view: TensorView): void {
     if (!open) throw new RuntimeError(`binding is closed, cannot bind "${name}"`);
+    checkName(names, side, name);
     checkView(name, view);
-    if (!known.includes(name)) throw new RuntimeError(`"${name}" is not among ${known.join(', ')}`);
-    into.set(name, view);
-  };
+    (side === 'input' ? inputs : outputs).set(name, view);
+  }
 
   async function runOnce(): Promise<void> {
     const feeds: Record<string, Tensor> = {};
@@ -98,8 +99,8 @@ function createBinding(ort: Ort, session: NodeSession, sessionOpen: () => boolea
 
   return {
     terminateHandle,
-    bindInput: (name, view) => bind(inputs, session.inputNames, name, view),
-    bindOutput: (name, view) => bind(outputs, session.outputNames, name, view),
+    bindInput: (name, view) => bind('input', name, view),
+    bindOutput: (name, view) => bind('output', name, view),
     async run() {
       if (!open || !sessionOpen()) throw new RuntimeError('binding is closed, cannot run');
       await terminable(terminateHandle, null, runOnce);

@@ -4,7 +4,7 @@ import { RuntimeError } from '../../errors.js';
 import type { Binding, TensorView } from '../session.js';
 import type { Handle } from './api.js';
 import type { Context } from './context.js';
-import { checkView, elementCode, viewBytes } from './element-type.js';
+import { type BindingNames, checkName, checkView, elementCode, viewBytes } from './element-type.js';
 import { closeTerminateHandle, createTerminateHandle, requestTerminate, terminable } from './terminate.js';
 
 /** Memory for tensors without elements: onnxruntime wants an address all the same. */
@@ -24,7 +24,13 @@ export function createTensor({ api, library, memory }: Context, name: string, vi
   );
 }
 
-export function createBinding(context: Context, session: Handle, onClose: () => void): Binding {
+/** @param names  the session's inputs and outputs */
+export function createBinding(
+  context: Context,
+  session: Handle,
+  names: BindingNames,
+  onClose: () => void,
+): Binding {
   const { api, library } = context;
   const binding = api.createBinding(session);
   const terminateHandle = createTerminateHandle(api.createRunOptions());
@@ -34,6 +40,8 @@ export function createBinding(context: Context, session: Handle, onClose: () => 
 
   function bind(side: 'input' | 'output', name: string, view: TensorView): void {
     if (!open) throw new RuntimeError(`binding is closed, cannot bind "${name}"`);
+    // onnxruntime's own check comes too late: it leaves the binding broken.
+    checkName(names, side, name);
     const value = createTensor(context, name, view);
     try {
       (side === 'input' ? api.bindInput : api.bindOutput)(binding, name, value);

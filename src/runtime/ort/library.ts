@@ -59,12 +59,27 @@ export function libraryPath(): string {
   return path;
 }
 
+const RTLD_NOW = 2;
+
+/**
+ * Keeps the library in memory for good. koffi unloads it when its own handle is collected or its thread ends,
+ * while functions, sessions and onnxruntime's threads still need it.
+ */
+function pin(koffi: Koffi, path: string): void {
+  const opened =
+    process.platform === 'win32'
+      ? koffi.load('kernel32.dll').func('LoadLibraryW', 'void *', ['str16'])(path)
+      : koffi.load(null).func('dlopen', 'void *', ['str', 'int'])(path, RTLD_NOW);
+  if (!opened) throw new UnavailableError(`${path} cannot be loaded`);
+}
+
 /**
  * Opens the library and reads its function table. Every thread opens it anew: koffi's types belong to a thread.
  * @throws when koffi or the library cannot be loaded
  */
 export async function openLibrary(path = libraryPath()): Promise<NativeLibrary> {
   const koffi: Koffi = await import('koffi');
+  pin(koffi, path);
   const library = koffi.load(path);
   // struct OrtApiBase { const OrtApi *(*GetApi)(uint32_t); const char *(*GetVersionString)(void); }
   const base = library.func('OrtGetApiBase', 'void *', [])();

@@ -1,9 +1,12 @@
 // Where the code of a worker lies. Threads run JavaScript only, so always in dist/, also under the test runner.
 
 import { existsSync } from 'node:fs';
-import { isAbsolute, join } from 'node:path';
-import { packageRoot } from '../../config/index.js';
+import { dirname, isAbsolute, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { UnavailableError } from '../../errors.js';
+
+/** As in config/, which is not loaded here: it would make up most of the time that a worker takes to start. */
+const packageRoot = resolve(dirname(fileURLToPath(import.meta.url)), '..', '..', '..');
 
 /**
  * File of a worker entry.

@@ -127,7 +127,14 @@ describe.each<RuntimeKind>(['c-api', 'binding'])('%s', (kind) => {
     );
     expect(bind('float32', [1, -4], new Float32Array(4))).toThrow('"x": [1,-4] is not a shape');
     expect(bind('double', [1, 4], new Float64Array(4))).toThrow('"double"');
-    expect(() => binding.bindInput('z', allocate('float32', [1, 4]))).toThrow(/z/);
+    expect(() => binding.bindInput('z', allocate('float32', [1, 4]))).toThrow(
+      'the graph has no input "z", only x',
+    );
+    expect(() => binding.bindOutput('x', allocate('float32', [1, 4]))).toThrow('no output "x", only y');
+    // It still works.
+    binding.bindInput('x', allocate('float32', [1, 4]));
+    binding.bindOutput('y', allocate('float32', [1, 4]));
+    await binding.run();
     session.close();
   });
 
