@@ -1,0 +1,135 @@
+import { existsSync } from 'node:fs';
+import { mkdir, rm } from 'node:fs/promises';
+import { basename, resolve } from 'node:path';
+import { InvalidInputError, UnavailableError } from '../../errors.js';
+import { openDatabase } from '../../storage/index.js';
+import type { OnProgress } from '../../util/progress.js';
+import type { Embedder } from '../embedder/embedder.js';
+import type { IndexManifest } from '../folder/manifest.js';
+import type { HnswSettings, Metric } from '../hnsw/hnsw-index.js';
+import type { PassageReader } from '../inputs/reader.js';
+import { openReader } from '../inputs/registry.js';
+import { PassageStore } from '../passages/passage-store.js';
+import { buildGraph } from './build-graph.js';
+import { type BuildFolder, beginBuild, buildFolder } from './build-state.js';
+import { embedPassages } from './embed-passages.js';
+import { ingest } from './ingest.js';
+import { publishStaged, stageManifest } from './publish.js';
+import { openVectorFile } from './vector-file.js';
+
+export interface BuildOptions {
+  /** File or folder; see the readers in inputs/. */
+  readonly input: string;
+  /** Folder of the index. An index that is there stays in use until the new one is complete. */
+  readonly output: string;
+  /** Default: the folder's name. */
+  readonly name?: string;
+  readonly embedder: Embedder;
+  readonly skipBad?: boolean;
+  /** Throw away an unfinished build in the folder. */
+  readonly restart?: boolean;
+  readonly metric?: Metric;
+  readonly M?: number;
+  readonly efConstruction?: number;
+  readonly onProgress?: OnProgress;
+  readonly signal?: AbortSignal;
+}
+
+export const GRAPH_DEFAULTS = { metric: 'cosine', M: 16, efConstruction: 200 } as const;
+
+/**
+ * Builds an index: reads passages, embeds them, joins the vectors to a graph, publishes the folder. Memory is
+ * bounded but for the graph. After a kill or Ctrl-C the same call goes on where it stopped.
+ * @throws {InvalidInputError} a bad entry, or an unfinished build of another request in the folder
+ * @throws {UnavailableError} another process is building in the folder
+ * @throws {CancelledError} the signal fired; the work so far is kept
+ */
+export async function buildIndex(options: BuildOptions): Promise<IndexManifest> {
+  const output = resolve(options.output);
+  const name = options.name ?? basename(output);
+  if (name === '') throw new InvalidInputError('an index needs a name', 'name');
+  const place = buildFolder(output);
+  const reader = await openReader(options.input);
+  const settings = settingsOf(options);
+  await mkdir(output, { recursive: true });
+  await beginBuild(place, requestOf(reader, settings, options), options.restart ?? false);
+  // A build that was stopped between its last stage and its end only needs its files moved.
+  const earlier = await publishStaged(output, place);
+  if (earlier !== null) return earlier;
+  await runStages(place, reader, name, settings, options);
+  return (await publishStaged(output, place)) as IndexManifest;
+}
+
+async function runStages(
+  place: BuildFolder,
+  reader: PassageReader,
+  name: string,
+  settings: HnswSettings,
+  options: BuildOptions,
+): Promise<void> {
+  const { embedder, onProgress, signal, skipBad = false } = options;
+  const store = openBuildStore(place);
+  try {
+    await ingest(reader, store, { skipBad, onProgress, signal });
+    const vectors = openVectorFile(place.vectorsFile, settings.dimension, Number(store.meta('vectors') ?? 0));
+    try {
+      await embedPassages(store, vectors, embedder, { onProgress, signal });
+      await buildGraph(vectors, place.graphFile, settings, { onProgress, signal });
+    } finally {
+      vectors.close();
+    }
+    await stageManifest(place, store, {
+      name,
+      input: { path: resolve(options.input), kind: reader.kind, bytes: reader.totalBytes },
+      embedder: embedder.info,
+      settings,
+    });
+  } finally {
+    store.close();
+  }
+}
+
+/** The store of an unfinished build, locked for this process as long as it is open. */
+function openBuildStore(place: BuildFolder): PassageStore {
+  const db = openDatabase(place.passagesFile, { synchronous: 'NORMAL', busyTimeoutMs: 100 });
+  try {
+    db.pragma('locking_mode = EXCLUSIVE');
+    db.exec('BEGIN EXCLUSIVE; COMMIT');
+    return new PassageStore(db, place.passagesFile);
+  } catch (cause) {
+    db.close();
+    if ((cause as { code?: string }).code === 'SQLITE_BUSY')
+      throw new UnavailableError(`${place.folder}: another process is building this index`, { cause });
+    throw cause;
+  }
+}
+
+function settingsOf(options: BuildOptions): HnswSettings {
+  return {
+    dimension: options.embedder.info.dimension,
+    metric: options.metric ?? GRAPH_DEFAULTS.metric,
+    M: options.M ?? GRAPH_DEFAULTS.M,
+    efConstruction: options.efConstruction ?? GRAPH_DEFAULTS.efConstruction,
+  };
+}
+
+function requestOf(reader: PassageReader, settings: HnswSettings, options: BuildOptions) {
+  return {
+    input: reader.fingerprint,
+    inputKind: reader.kind,
+    skipBad: options.skipBad ?? false,
+    embedderId: options.embedder.info.id,
+    embedderDigest: options.embedder.info.digest,
+    ...settings,
+  };
+}
+
+/** Whether a folder holds a build that was begun and not finished. */
+export function hasUnfinishedBuild(output: string): boolean {
+  return existsSync(buildFolder(resolve(output)).folder);
+}
+
+/** Throws away an unfinished build. */
+export async function discardUnfinishedBuild(output: string): Promise<void> {
+  await rm(buildFolder(resolve(output)).folder, { recursive: true, force: true });
+}

@@ -1,0 +1,238 @@
+import { existsSync, renameSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { IntegrityError, NotFoundError, RetrievalError, UnavailableError } from '../../errors.js';
+import { openDatabase } from '../../storage/index.js';
+import { sha256File } from '../../util/digest.js';
+import { readHnswVectors } from '../hnsw/hnsw-file.js';
+import { HnswIndex, type HnswSettings, type Neighbor } from '../hnsw/hnsw-index.js';
+import {
+  type PassageAddition,
+  PassageStore,
+  type ScoredLabel,
+  type StoredPassage,
+} from '../passages/passage-store.js';
+import { checkConsistency, type IndexManifest, readManifest, writeManifest } from './manifest.js';
+import { removeStrays } from './strays.js';
+
+/** A graph with more deleted elements than this is built anew when it is next saved. */
+const MAX_DELETED_SHARE = 0.3;
+const BUSY_TIMEOUT_MS = 10_000;
+
+export interface OpenIndexOptions {
+  /** The graph takes the memory; BM25 alone does without. */
+  readonly withGraph: boolean;
+}
+
+/**
+ * An index folder in use: passages on disk, the graph in memory. Several processes may have one folder open; each
+ * follows the changes of the others.
+ */
+export class LocalIndex {
+  readonly folder: string;
+  #manifest: IndexManifest;
+  readonly #store: PassageStore;
+  #writer: PassageStore | null = null;
+  #graph: HnswIndex | null;
+  #graphRevision: number;
+  #dataVersion: unknown;
+
+  private constructor(folder: string, manifest: IndexManifest, store: PassageStore, graph: HnswIndex | null) {
+    this.folder = folder;
+    this.#manifest = manifest;
+    this.#store = store;
+    this.#graph = graph;
+    this.#graphRevision = manifest.revision;
+    this.#applyChanges();
+  }
+
+  /**
+   * @throws {NotFoundError} no index there
+   * @throws {IntegrityError} a file is missing, changed or of another index; the message holds both values
+   * @throws {UnavailableError} the index holds no passages
+   */
+  static async open(folder: string, options: OpenIndexOptions): Promise<LocalIndex> {
+    const manifest = await readManifest(folder);
+    checkConsistency(manifest);
+    const store = openStore(folder, manifest);
+    try {
+      const graph = options.withGraph ? await loadGraph(folder, manifest) : null;
+      const index = new LocalIndex(folder, manifest, store, graph);
+      if (index.count === 0)
+        throw new UnavailableError(`index "${manifest.name}" in ${folder} holds no passages`);
+      return index;
+    } catch (error) {
+      store.close();
+      throw error;
+    }
+  }
+
+  get manifest(): IndexManifest {
+    return this.#manifest;
+  }
+
+  get count(): number {
+    return this.#store.count;
+  }
+
+  get snapshotId(): string {
+    return this.#store.snapshotId;
+  }
+
+  passages(labels: readonly number[]): StoredPassage[] {
+    return this.#store.byLabels(labels);
+  }
+
+  bm25(query: string, k: number): ScoredLabel[] {
+    return this.#store.bm25(query, k);
+  }
+
+  /** @param vector f32 [dimension] */
+  nearest(vector: Float32Array, k: number, ef: number): Neighbor[] {
+    if (this.#graph === null) throw new RetrievalError('the index was opened without its graph');
+    return this.#graph.search(vector, k, ef);
+  }
+
+  /** Takes over what other connections changed. Cheap when they changed nothing. */
+  async refresh(): Promise<void> {
+    const version = this.#store.db.pragma('data_version', { simple: true });
+    if (version === this.#dataVersion) return;
+    if (this.#store.foldedRevision > this.#graphRevision && this.#graph !== null) {
+      this.#manifest = await readManifest(this.folder);
+      this.#graph = await loadGraph(this.folder, this.#manifest);
+      this.#graphRevision = this.#manifest.revision;
+    }
+    this.#applyChanges();
+  }
+
+  /** Durable when it resolves, and searched from then on. @see PassageStore.change */
+  async change(
+    additions: readonly PassageAddition[],
+    removals: readonly string[],
+  ): Promise<{ added: number; removed: number }> {
+    const result = this.#openWriter().change(additions, removals);
+    await this.refresh();
+    return result;
+  }
+
+  /** Writes a graph file that holds all changes, so that the next start need not insert them again. */
+  async fold(): Promise<void> {
+    const writer = this.#openWriter();
+    writer.db.exec('BEGIN IMMEDIATE');
+    try {
+      await this.refresh();
+      const revision = this.#graphRevision;
+      if (this.#graph !== null && revision > this.#manifest.revision) {
+        this.#manifest = await this.#saveGraph(this.#graph, revision);
+        writer.forgetChangesUpTo(revision);
+      }
+      writer.db.exec('COMMIT');
+    } catch (error) {
+      writer.db.exec('ROLLBACK');
+      throw error;
+    }
+    await removeStrays(this.folder);
+  }
+
+  close(): void {
+    this.#store.close();
+    this.#writer?.closeCompact();
+    this.#writer = null;
+    this.#graph = null;
+  }
+
+  async #saveGraph(current: HnswIndex, revision: number): Promise<IndexManifest> {
+    const before = this.#manifest;
+    const file = before.graph.file.replace(/(-r\d+)?\.bin$/, `-r${revision}.bin`);
+    const path = join(this.folder, file);
+    current.save(`${path}.new`);
+    if (current.deletedShare > MAX_DELETED_SHARE) {
+      this.#graph = withoutDeleted(`${path}.new`, current.settings);
+      this.#graph.save(`${path}.new`);
+    }
+    renameSync(`${path}.new`, path);
+    const { count } = this.#graph as HnswIndex;
+    const manifest: IndexManifest = {
+      ...before,
+      passages: { ...before.passages, count: this.count },
+      graph: { ...before.graph, file, bytes: (await stat(path)).size, sha256: await sha256File(path), count },
+      revision,
+      snapshotId: this.snapshotId,
+    };
+    checkConsistency(manifest);
+    await writeManifest(this.folder, manifest);
+    return manifest;
+  }
+
+  #openWriter(): PassageStore {
+    const path = join(this.folder, this.#manifest.passages.file);
+    this.#writer ??= new PassageStore(openDatabase(path, { busyTimeoutMs: BUSY_TIMEOUT_MS }), path);
+    return this.#writer;
+  }
+
+  #applyChanges(): void {
+    this.#dataVersion = this.#store.db.pragma('data_version', { simple: true });
+    if (this.#graph === null) {
+      this.#graphRevision = this.#store.revision;
+      return;
+    }
+    for (const { revision, label, vector } of this.#store.changesAfter(this.#graphRevision)) {
+      if (vector === null) this.#graph.remove(label);
+      else this.#graph.add(label, vector);
+      this.#graphRevision = revision;
+    }
+    if (this.#graph.count !== this.count)
+      throw new IntegrityError(
+        `index "${this.#manifest.name}": expected a vector for each of ${this.count} passages, the graph has ${this.#graph.count}`,
+      );
+  }
+}
+
+function openStore(folder: string, manifest: IndexManifest): PassageStore {
+  const path = join(folder, manifest.passages.file);
+  if (!existsSync(path)) throw new IntegrityError(`index "${manifest.name}": ${path} is missing`);
+  const db = openDatabase(path, { readonly: true, busyTimeoutMs: BUSY_TIMEOUT_MS });
+  try {
+    const store = new PassageStore(db, path);
+    const there = store.snapshotAt(manifest.revision);
+    if (there !== manifest.snapshotId)
+      throw new IntegrityError(
+        `${path}: expected snapshot ${manifest.snapshotId} at revision ${manifest.revision}, came ${there ?? 'none'}`,
+        { details: { expected: manifest.snapshotId, actual: there } },
+      );
+    if (store.revision === manifest.revision && store.count !== manifest.passages.count)
+      throw new IntegrityError(`${path}: expected ${manifest.passages.count} passages, came ${store.count}`);
+    return store;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+/** hnswlib follows links of a damaged file into nowhere, so the whole file is checked before it reads a byte. */
+async function loadGraph(folder: string, manifest: IndexManifest): Promise<HnswIndex> {
+  const { file, bytes, sha256, count, ...settings } = manifest.graph;
+  const path = join(folder, file);
+  if (!existsSync(path)) throw new IntegrityError(`index "${manifest.name}": ${path} is missing`);
+  const { size } = await stat(path);
+  if (size !== bytes) throw new IntegrityError(`${path}: expected ${bytes} bytes, the file has ${size}`);
+  const digest = await sha256File(path);
+  if (digest !== sha256)
+    throw new IntegrityError(`${path}: expected sha256 ${sha256}, came ${digest}`, {
+      details: { expected: sha256, actual: digest },
+    });
+  return HnswIndex.load(path, settings, count);
+}
+
+function withoutDeleted(path: string, settings: HnswSettings): HnswIndex {
+  const graph = HnswIndex.create(settings);
+  for (const { label, vector, deleted } of readHnswVectors(path)) if (!deleted) graph.add(label, vector);
+  return graph;
+}
+
+/** @throws {NotFoundError} no such index */
+export function indexFolder(indexes: string, name: string): string {
+  const path = /[/\\]/.test(name) ? name : join(indexes, name);
+  if (!existsSync(path)) throw new NotFoundError(`index "${name}": no folder ${path}`);
+  return path;
+}

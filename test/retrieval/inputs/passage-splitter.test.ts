@@ -1,0 +1,38 @@
+import fc from 'fast-check';
+import { splitText } from '../../../src/retrieval/inputs/passage-splitter.js';
+
+const words = (text: string): number => text.split(/\s+/).length;
+
+test('passages end where a sentence ends, at 100 words or a little more', () => {
+  const sentence = 'One two three four five six seven eight nine ten eleven twelve. ';
+  const parts = splitText(sentence.repeat(30));
+  expect(parts.map(words)).toEqual([108, 108, 108, 36]);
+  expect(parts.every((part) => part.endsWith('.'))).toBe(true);
+});
+
+test('a text without sentences or spaces is cut too, never inside a character', () => {
+  expect(splitText('word '.repeat(1000)).every((part) => words(part) <= 320)).toBe(true);
+  const faces = splitText('😀'.repeat(2000));
+  expect(faces.length).toBeGreaterThan(1);
+  expect(faces.join('')).toBe('😀'.repeat(2000));
+  expect(faces.every((part) => part === Buffer.from(part).toString())).toBe(true);
+  expect(splitText('日本の歴史。'.repeat(500)).every((part) => part.length <= 1700)).toBe(true);
+});
+
+test('short and empty texts', () => {
+  expect(splitText('')).toEqual([]);
+  expect(splitText(' \n\n ')).toEqual([]);
+  expect(splitText('One.\n\nTwo.')).toEqual(['One. Two.']);
+});
+
+test('no word is lost, doubled or moved', () => {
+  fc.assert(
+    fc.property(
+      fc.string({ unit: 'grapheme', maxLength: 3000 }),
+      fc.integer({ min: 1, max: 30 }),
+      (text, size) => {
+        expect(splitText(text, size).join('').replace(/\s/g, '')).toBe(text.replace(/\s/g, ''));
+      },
+    ),
+  );
+});
