@@ -22,6 +22,15 @@ const server = z.strictObject({
   socketHeartbeatMs: int(100, 600_000)
     .default(30_000)
     .describe('Pause between WebSocket pings; two missed ones end a socket.'),
+  streamOpenMs: int(0, 600_000)
+    .default(30_000)
+    .describe(
+      'Longest wait for the first event before a stream is opened; a failure before it has its status.',
+    ),
+  reasoningFields: z
+    .enum(['both', 'reasoning_content', 'reasoning'])
+    .default('both')
+    .describe('Names under which reasoning is sent; clients read one or the other.'),
   streamBufferBytes: int(1024, 1 << 30)
     .default(1024 * 1024)
     .describe('Unsent bytes at which a slow reader pauses its own rollout.'),
@@ -38,6 +47,9 @@ const server = z.strictObject({
     .default('urn:searchloop:passage:')
     .describe('Prefix of citation addresses; the passage id follows.'),
   shutdownGraceMs: int(0, 600_000).default(10_000).describe('Time that running answers get at shutdown.'),
+  retrieveMaxQueries: int(1, 100_000)
+    .default(4096)
+    .describe('Most queries of one POST /retrieve; trainers send a whole batch at once.'),
   retrieveRoute: z.boolean().default(true).describe('Serve POST /retrieve (the Search-R1 protocol).'),
 });
 

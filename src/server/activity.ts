@@ -1,0 +1,72 @@
+// Work in flight, so that a stop can wait for it and then end it.
+
+import { CancelledError } from '../errors.js';
+import { RequestError } from './openai/request-error.js';
+
+export interface Work {
+  /** Fires when the client is gone or the server stops; its reason is the error to answer with. */
+  readonly signal: AbortSignal;
+  /** The client went away or asked to stop. No-op when the work has ended. */
+  cancel(): void;
+  end(): void;
+}
+
+export interface Activity {
+  readonly stopping: boolean;
+  readonly size: number;
+  /** @throws {RequestError} 503 once the server is stopping */
+  begin(): Work;
+  /** Refuses new work and resolves when none is left; after `graceMs` what is left is aborted. */
+  stop(graceMs: number): Promise<void>;
+}
+
+/** Time for aborted work to send its last words. */
+const LAST_WORDS_MS = 1000;
+
+export function createActivity(): Activity {
+  const running = new Set<AbortController>();
+  let stopping = false;
+  let onIdle: (() => void) | null = null;
+  const stopError = () => new RequestError('shutting_down', 'the server is shutting down');
+
+  return {
+    get stopping() {
+      return stopping;
+    },
+    get size() {
+      return running.size;
+    },
+    begin() {
+      if (stopping) throw stopError();
+      const controller = new AbortController();
+      running.add(controller);
+      return {
+        signal: controller.signal,
+        cancel: () => controller.abort(new CancelledError('the client went away')),
+        end: () => {
+          running.delete(controller);
+          if (running.size === 0) onIdle?.();
+        },
+      };
+    },
+    async stop(graceMs) {
+      stopping = true;
+      const idle = new Promise<void>((resolve) => {
+        onIdle = resolve;
+        if (running.size === 0) resolve();
+      });
+      await withTimeout(idle, graceMs);
+      for (const controller of running) controller.abort(stopError());
+      await withTimeout(idle, LAST_WORDS_MS);
+    },
+  };
+}
+
+async function withTimeout(promise: Promise<void>, ms: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([promise, timeout]);
+  clearTimeout(timer);
+}

@@ -1,0 +1,34 @@
+// Reads and parses the JSON body of a request.
+
+import express, { type Request, type RequestHandler } from 'express';
+import { unwrap } from '../json/attempt.js';
+import type { BodyParser } from '../json/body-parser.js';
+import type { Bodies, BodyKind } from '../json/parse.js';
+import { RequestError } from '../openai/request-error.js';
+
+/** Puts the bytes of the body on `req.body`. */
+export function readBody(limitBytes: number): RequestHandler[] {
+  const requireJson: RequestHandler = (req, _res, next) => {
+    const type = req.headers['content-type'];
+    // Absent is forgiven; a form or a plain text is what a foreign page can send without asking.
+    if (type !== undefined && !/^application\/([\w.+-]+\+)?json\s*(;|$)/i.test(type))
+      throw new RequestError(
+        'unsupported_media_type',
+        'expected the header "Content-Type: application/json"',
+      );
+    if (/charset\s*=\s*"?(?!utf-?8\b)/i.test(type ?? ''))
+      throw new RequestError('unsupported_media_type', 'expected a body in UTF-8');
+    next();
+  };
+  return [requireJson, express.raw({ type: () => true, limit: limitBytes })];
+}
+
+/** @throws {RequestError} 400 for a body that is not what `kind` takes */
+export async function parseBody<K extends BodyKind>(
+  req: Request,
+  kind: K,
+  bodies: BodyParser,
+): Promise<Bodies[K]> {
+  const bytes = Buffer.isBuffer(req.body) ? req.body : Buffer.alloc(0);
+  return unwrap(await bodies.parse(kind, bytes));
+}

@@ -1,0 +1,80 @@
+// Server-sent events on one response: one JSON on one `data:` line, comments while nothing comes, and a
+// reader that does not read holds up nobody but itself.
+
+import type { Response } from 'express';
+import { CancelledError } from '../../errors.js';
+
+export interface SseOptions {
+  readonly bufferBytes: number;
+  readonly keepAliveMs: number;
+}
+
+export interface SseStream {
+  readonly opened: boolean;
+  /** Sends status and headers; from here on a failure is an event. Idempotent. */
+  open(): void;
+  /**
+   * Sends events in one write and waits while more than `bufferBytes` lie unsent.
+   * @throws {CancelledError} the client is gone
+   */
+  send(events: readonly unknown[]): Promise<void>;
+  /** Sends `[DONE]` and ends. */
+  end(): void;
+}
+
+export function createSse(res: Response, options: SseOptions): SseStream {
+  let opened = false;
+  let timer: NodeJS.Timeout | undefined;
+
+  const open = (): void => {
+    if (opened) return;
+    opened = true;
+    res.status(200).set({
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-cache',
+      'x-accel-buffering': 'no',
+    });
+    res.flushHeaders();
+    timer = setInterval(() => {
+      // Not while something waits to be sent: a comment would hide that the reader takes nothing.
+      if (res.writableLength === 0 && !res.writableEnded) res.write(': keep-alive\n\n');
+    }, options.keepAliveMs);
+    res.once('close', () => clearInterval(timer));
+  };
+
+  return {
+    get opened() {
+      return opened;
+    },
+    open,
+    async send(events) {
+      if (res.destroyed || res.closed) throw new CancelledError('the client went away');
+      if (events.length === 0) return;
+      open();
+      timer?.refresh();
+      const flowing = res.write(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(''));
+      if (!flowing && res.writableLength >= options.bufferBytes) await drained(res);
+    },
+    end() {
+      open();
+      clearInterval(timer);
+      if (!res.destroyed) res.end('data: [DONE]\n\n');
+    },
+  };
+}
+
+/** Resolves when all written bytes went out. */
+export async function drained(res: Response): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    const onDrain = (): void => {
+      res.off('close', onClose);
+      resolve();
+    };
+    const onClose = (): void => {
+      res.off('drain', onDrain);
+      reject(new CancelledError('the client went away'));
+    };
+    res.once('drain', onDrain);
+    res.once('close', onClose);
+  });
+}

@@ -1,0 +1,51 @@
+// Where a body is parsed: small ones here, big ones in a worker thread that starts with the first of them.
+
+import { startWorker, type WorkerClient } from '../../runtime/index.js';
+import type { Logger } from '../../telemetry/index.js';
+import type { Parsed } from './attempt.js';
+import { type Bodies, type BodyKind, type ParseSettings, parseBytes } from './parse.js';
+import type { ParseMethods } from './parse-worker.js';
+
+/** The worst body of this size parses within a few milliseconds. */
+const INLINE_BYTES = 64 * 1024;
+
+export interface BodyParser {
+  /** @param bytes not usable afterwards: big ones move to the worker */
+  parse<K extends BodyKind>(kind: K, bytes: Uint8Array): Promise<Parsed<Bodies[K]>>;
+  close(): Promise<void>;
+}
+
+export function createBodyParser(settings: ParseSettings, logger: Logger): BodyParser {
+  let starting: Promise<WorkerClient<ParseMethods>> | null = null;
+
+  /** Without a worker, answering slowly is better than not answering. */
+  const worker = async (): Promise<WorkerClient<ParseMethods> | null> => {
+    starting ??= startWorker<ParseMethods>('server/json/parse-worker', settings);
+    try {
+      return await starting;
+    } catch (err) {
+      starting = null;
+      logger.warn({ err }, 'no worker for big bodies');
+      return null;
+    }
+  };
+
+  return {
+    async parse(kind, bytes) {
+      const client = bytes.length > INLINE_BYTES ? await worker() : null;
+      if (client === null) return parseBytes(kind, bytes, settings);
+      // A view on a buffer that others use has to be copied; a body of its own moves.
+      const own = bytes.byteLength === bytes.buffer.byteLength ? bytes : Uint8Array.from(bytes);
+      const parsed = await client.call(
+        'parse',
+        { kind, bytes: own },
+        { transfer: [own.buffer as ArrayBuffer] },
+      );
+      return parsed as Parsed<Bodies[typeof kind]>;
+    },
+    async close() {
+      const client = await starting?.catch(() => null);
+      await client?.close();
+    },
+  };
+}

@@ -1,0 +1,69 @@
+// `model` picks policy and method: searchloop[@adapter][:method].
+
+import type { AdapterInfo, Generator } from '../../engine/index.js';
+import type { MethodName } from '../../rollout/index.js';
+import { RequestError } from './request-error.js';
+
+export const MODEL = 'searchloop';
+/** Methods that a suffix names; none means search-r1. */
+export const METHODS: readonly MethodName[] = ['rag', 'cot', 'direct', 'chat'];
+const BASE = 'base';
+/** Shortest part of a version digest that names it. */
+const SHORTEST_VERSION = 8;
+
+export interface ModelTarget {
+  readonly method: MethodName;
+  /** What the engine is asked for: undefined is the live alias, null the base model. */
+  readonly adapter: string | null | undefined;
+  /** Digest that answers now, `base` for none. */
+  readonly adapterVersion: string;
+}
+
+type Engine = Pick<Generator, 'listAdapters' | 'liveAdapter'>;
+
+/**
+ * @throws {RequestError} 404 `model_not_found`
+ */
+export function resolveModel(name: string, engine: Engine): ModelTarget {
+  const target = tryResolve(name, engine);
+  if (target) return target;
+  throw new RequestError(
+    'model_not_found',
+    `The model ${JSON.stringify(name.slice(0, 128))} does not exist; GET /v1/models lists those that do`,
+    'model',
+  );
+}
+
+export function tryResolve(name: string, engine: Engine): ModelTarget | null {
+  if (!name.startsWith(MODEL)) return null;
+  const rest = name.slice(MODEL.length);
+  const method = [...METHODS, 'search-r1' as const].find((item) => rest.endsWith(`:${item}`));
+  const selector = method === undefined ? rest : rest.slice(0, -method.length - 1);
+  const chosen = method ?? 'search-r1';
+  if (selector === '') {
+    // The plain chat model is the base model: an adapter that learned to search does not chat.
+    if (chosen === 'chat') return { method: chosen, adapter: null, adapterVersion: BASE };
+    return { method: chosen, adapter: undefined, adapterVersion: engine.liveAdapter?.version ?? BASE };
+  }
+  if (!selector.startsWith('@')) return null;
+  const wanted = selector.slice(1);
+  if (wanted === BASE) return { method: chosen, adapter: null, adapterVersion: BASE };
+  const adapter = findAdapter(wanted, engine.listAdapters());
+  if (!adapter) return null;
+  return {
+    method: chosen,
+    adapter: adapter.name === wanted ? adapter.name : adapter.version,
+    adapterVersion: adapter.version,
+  };
+}
+
+/** By name, by version, or by the beginning of exactly one version. */
+function findAdapter(wanted: string, adapters: readonly AdapterInfo[]): AdapterInfo | null {
+  const exact =
+    adapters.find((item) => item.name === wanted) ?? adapters.find((item) => item.version === wanted);
+  if (exact) return exact;
+  if (wanted.length < SHORTEST_VERSION) return null;
+  const matches = adapters.filter((item) => item.version.startsWith(wanted));
+  const versions = new Set(matches.map((item) => item.version));
+  return versions.size === 1 ? matches[0]! : null;
+}

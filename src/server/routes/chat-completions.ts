@@ -1,0 +1,86 @@
+// POST /v1/chat/completions, whole or streamed.
+
+import type { RequestHandler, Response } from 'express';
+import { type ChatRun, startChat } from '../answers/chat-run.js';
+import { createChunker } from '../answers/chunks.js';
+import { type ChatCompletion, createCompletion } from '../answers/completion.js';
+import type { ServerContext } from '../context.js';
+import { parseBody } from '../http/body.js';
+import { noteError } from '../http/errors.js';
+import { loggerOf } from '../http/request-id.js';
+import { createSse, type SseStream } from '../http/sse.js';
+import { errorAnswer } from '../openai/error-body.js';
+
+export function chatCompletions(context: ServerContext): RequestHandler {
+  return async (req, res) => {
+    const startedAt = performance.now();
+    const body = await parseBody(req, 'chat', context.bodies);
+    const work = context.activity.begin();
+    res.once('close', work.cancel);
+    try {
+      const run = await startChat(context, body, work.signal);
+      if (body.stream) {
+        await streamAnswer(context, run, res, work.signal);
+      } else {
+        const completion = await gather(context, run);
+        res.set('openai-processing-ms', String(Math.round(performance.now() - startedAt)));
+        res.json(completion);
+      }
+    } catch (error) {
+      // The error of an aborted run says that it was aborted; the signal says why.
+      throw work.signal.aborted ? work.signal.reason : error;
+    } finally {
+      res.off('close', work.cancel);
+      work.end();
+    }
+  };
+}
+
+/** All events as one completion. */
+export async function gather(context: ServerContext, run: ChatRun): Promise<ChatCompletion> {
+  const completion = createCompletion(run, context.settings);
+  for await (const item of run.events) completion.add(item);
+  return completion.result();
+}
+
+async function streamAnswer(
+  context: ServerContext,
+  run: ChatRun,
+  res: Response,
+  signal: AbortSignal,
+): Promise<void> {
+  const { settings } = context;
+  const sse = createSse(res, { bufferBytes: settings.streamBufferBytes, keepAliveMs: settings.keepAliveMs });
+  try {
+    await pump(context, run, sse);
+  } catch (error) {
+    // Nothing sent yet: the failure still gets its own status.
+    if (!sse.opened) throw error;
+    await sendFailure(sse, res, signal.aborted ? signal.reason : error);
+  }
+}
+
+async function pump(context: ServerContext, run: ChatRun, sse: SseStream): Promise<void> {
+  const chunker = createChunker(run, context.settings);
+  const opener = setTimeout(sse.open, context.settings.streamOpenMs);
+  try {
+    for await (const item of run.events) await sse.send(chunker.chunksOf(item));
+  } finally {
+    clearTimeout(opener);
+  }
+  await sse.send(chunker.closing());
+  sse.end();
+}
+
+/** An error event in place of the finish reason, then the end marker. */
+async function sendFailure(sse: SseStream, res: Response, error: unknown): Promise<void> {
+  const answer = errorAnswer(error);
+  noteError(loggerOf(res), answer, error);
+  if (res.destroyed) return;
+  try {
+    await sse.send([answer.body]);
+    sse.end();
+  } catch {
+    // The client left while it was told of the failure.
+  }
+}

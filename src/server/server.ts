@@ -1,0 +1,92 @@
+// One HTTP server with its sockets, from listening to a stop that lets answers finish.
+
+import { createServer as createHttpServer, type Server } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { createActivity } from './activity.js';
+import { createApp } from './app.js';
+import type { ServerContext, ServerOptions } from './context.js';
+import { createKeyRing } from './http/api-keys.js';
+import { rawErrorResponse } from './http/raw-response.js';
+import { requestIdOf } from './http/request-id.js';
+import { createBodyParser } from './json/body-parser.js';
+import { RequestError } from './openai/request-error.js';
+import { createSocketServer } from './websocket/socket-server.js';
+
+export interface SearchloopServer {
+  /** @returns address to reach it, such as `http://127.0.0.1:8000` */
+  listen(): Promise<{ readonly url: string; readonly port: number }>;
+  /**
+   * Takes no more, lets answers finish for `server.shutdownGraceMs`, then ends what is left with an error event.
+   * Idempotent. The parts stay open: they belong to the caller.
+   */
+  close(): Promise<void>;
+}
+
+/** Time for sent bytes to reach their readers once all work has ended. */
+const FLUSH_MS = 1000;
+
+export function createServer(options: ServerOptions): SearchloopServer {
+  const { server: settings, rollout } = options.config;
+  const context: ServerContext = {
+    settings,
+    rollout,
+    parts: options.parts,
+    logger: options.logger,
+    activity: createActivity(),
+    bodies: createBodyParser(
+      { retrieve: { maxQueries: settings.retrieveMaxQueries, defaultTopK: rollout.topK } },
+      options.logger,
+    ),
+    startedAt: Math.floor(Date.now() / 1000),
+  };
+  const keys = createKeyRing(settings.apiKeys);
+  const http = createHttpServer(createApp(context, keys));
+  const sockets = createSocketServer(context, keys);
+  http.on('upgrade', sockets.upgrade);
+  http.on('clientError', answerClientError);
+  let closing: Promise<void> | null = null;
+
+  return {
+    listen: () => listen(http, settings.host, settings.port),
+    close: () => (closing ??= close()),
+  };
+
+  async function close(): Promise<void> {
+    const closed = new Promise<void>((resolve) => http.close(() => resolve()));
+    http.closeIdleConnections();
+    await context.activity.stop(settings.shutdownGraceMs);
+    http.closeIdleConnections();
+    const timer = setTimeout(() => http.closeAllConnections(), FLUSH_MS);
+    await Promise.all([closed, sockets.close(FLUSH_MS), context.bodies.close()]);
+    clearTimeout(timer);
+  }
+}
+
+function listen(http: Server, host: string, port: number): Promise<{ url: string; port: number }> {
+  return new Promise((resolve, reject) => {
+    http.once('error', reject);
+    http.listen(port, host, () => {
+      http.off('error', reject);
+      const address = http.address() as AddressInfo;
+      const name = address.family === 'IPv6' ? `[${address.address}]` : address.address;
+      resolve({ url: `http://${name}:${address.port}`, port: address.port });
+    });
+  });
+}
+
+/** What cannot be read as HTTP still gets JSON. */
+function answerClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
+  // In the middle of an answer, more bytes would be taken for a part of it.
+  const isFresh = socket.writable && (socket as Socket).bytesWritten === 0;
+  if (error.code === 'ECONNRESET' || !isFresh) socket.destroy();
+  else socket.end(rawErrorResponse(clientError(error.code), requestIdOf(undefined)));
+}
+
+function clientError(code: string | undefined): RequestError {
+  if (code === 'HPE_HEADER_OVERFLOW')
+    return new RequestError('request_header_too_large', 'expected headers of at most 16 KiB');
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
+    return new RequestError('invalid_request', 'the request did not arrive in time');
+  return new RequestError('invalid_request', 'the request is not valid HTTP');
+}

@@ -1,0 +1,66 @@
+// The way out to one client. A client that reads slowly pauses its own requests; one that does not read is closed.
+
+import type { WebSocket } from 'ws';
+import { CancelledError } from '../../errors.js';
+import { CLOSE, closeReason } from './close.js';
+
+export interface OutboxOptions {
+  /** Unsent bytes at which senders wait. */
+  readonly bufferBytes: number;
+  /** Unsent bytes at which the socket is closed. */
+  readonly hardBytes: number;
+  /** Longest wait for a client that takes nothing. */
+  readonly slowReaderTimeoutMs: number;
+}
+
+export interface Outbox {
+  /**
+   * Sends one event and waits while too much lies unsent.
+   * @throws {CancelledError} the socket is closed
+   */
+  send(event: unknown): Promise<void>;
+}
+
+export function createOutbox(socket: WebSocket, options: OutboxOptions): Outbox {
+  const giveUp = (reason: string): void => {
+    socket.close(CLOSE.slowReader, closeReason(reason));
+    // The close frame waits behind what the client does not read.
+    socket.terminate();
+  };
+
+  return {
+    async send(event) {
+      if (socket.readyState !== socket.OPEN) throw new CancelledError('the socket is closed');
+      const sent = new Promise<void>((resolve, reject) => {
+        socket.send(JSON.stringify(event), (error) =>
+          error ? reject(new CancelledError('the socket is closed', { cause: error })) : resolve(),
+        );
+      });
+      if (socket.bufferedAmount < options.bufferBytes) {
+        sent.catch(() => {});
+        return;
+      }
+      if (socket.bufferedAmount >= options.hardBytes) giveUp('too much lies unsent');
+      await watched(sent, socket, options.slowReaderTimeoutMs, () => giveUp('nothing was read for too long'));
+    },
+  };
+}
+
+/** Waits for `sent`; calls `onStuck` when a whole `timeoutMs` passes in which the client took nothing. */
+async function watched(
+  sent: Promise<void>,
+  socket: WebSocket,
+  timeoutMs: number,
+  onStuck: () => void,
+): Promise<void> {
+  let before = socket.bufferedAmount;
+  const timer = setInterval(() => {
+    if (socket.bufferedAmount >= before) onStuck();
+    before = socket.bufferedAmount;
+  }, timeoutMs);
+  try {
+    await sent;
+  } finally {
+    clearInterval(timer);
+  }
+}
