@@ -2,4 +2,27 @@
 // Ids, origins, masks and log-probabilities in aligned arrays.
 // Never decodes and encodes again what was sampled.
 
+export {
+  extractAnswer,
+  leadingSpaceLength,
+  normaliseAnswer,
+  trailingSpaceLength,
+  trimSpace,
+} from './answer.js';
+export { type AuditFault, type AuditRule, audit } from './audit.js';
+export {
+  createTrajectoryBuilder,
+  type SampledSpan,
+  type TrajectoryBuilder,
+  type TrajectoryBuilderOptions,
+  type TrajectoryFields,
+} from './builder.js';
+export { insideInformation } from './information.js';
 export type * from './record.js';
+export {
+  createSampledText,
+  PROTOCOL_TAGS,
+  type ProtocolTag,
+  type SampledText,
+  sampledText,
+} from './sampled-text.js';

@@ -33,6 +33,11 @@ export interface ObservationRecord {
   readonly text: string;
 }
 
+/**
+ * Why the rollout ended. `answer`: the policy finished its answer; `stop`: a stop string or token of the
+ * request, or an answer that was shown and then broke the protocol; `length`: a token limit or a full
+ * sequence; `budget`: no answer within the action budget; `cancelled`: the caller went away.
+ */
 export type TrajectoryStop = 'answer' | 'length' | 'budget' | 'cancelled' | 'stop';
 
 export interface TrajectoryRecord {
@@ -63,6 +68,10 @@ export interface TrajectoryRecord {
   readonly searches: readonly SearchRecord[];
   readonly observations: readonly ObservationRecord[];
   readonly question: string;
+  /**
+   * The answer that was shown; null when there is none. Where `stop` is `answer` and nothing was forced, a
+   * method with answer tags has exactly the text between the tags of its last turn here.
+   */
   readonly answer: string | null;
   readonly stop: TrajectoryStop;
   readonly validActions: number;
