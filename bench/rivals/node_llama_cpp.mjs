@@ -1,5 +1,5 @@
 // llama.cpp through node-llama-cpp, driven by one JSON command a line on stdin; the commands are those of
-// llama_cpp.py. argv[2] is the folder whose node_modules holds node-llama-cpp.
+// llama_cpp_rival.py. argv[2] is the folder whose node_modules holds node-llama-cpp.
 
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
