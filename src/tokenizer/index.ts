@@ -2,4 +2,5 @@
 // Takes plain vocabulary data (tokenizer.json, or a GGUF vocabulary turned into the same form).
 // Never reads weights, never lets message text become a control token.
 
+export { createTokenizer, type TokenizerSource } from './create-tokenizer.js';
 export type * from './tokenizer.js';

@@ -29,6 +29,13 @@ export interface Tokenizer {
   encodePlain(text: string): number[];
   /** Text in which added tokens count as such (our own templates only). `wrap` runs the post-processor. */
   encode(text: string, options?: { readonly wrap?: boolean }): number[];
+  /** What the post-processor puts around ids, such as [CLS] and [SEP]; for ids that were cut to a length. */
+  wrap(ids: readonly number[]): number[];
+  /**
+   * The fewest tokens that any text of so many UTF-8 bytes can give, at no cost; 0 where no bound is known. A text
+   * whose minimum exceeds the window can be refused without encoding it.
+   */
+  minimumTokens(byteLength: number): number;
   /** All ids, special tokens spelled out; invalid UTF-8 as U+FFFD. */
   decode(ids: readonly number[], options?: { readonly skipSpecial?: boolean }): string;
   /** The bytes one token stands for (special tokens: their name). */
