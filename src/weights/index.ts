@@ -3,7 +3,9 @@
 // Never builds a graph, never trusts a header beyond the bytes that are there.
 
 export { type PulledFile, type PullOptions, pullModel } from './download/pull.js';
-export { openGguf } from './gguf/reader.js';
+export type { GgufEntry, GgufValue } from './gguf/metadata.js';
+export { type GgufSource, openGguf } from './gguf/reader.js';
+export { type GgufTensor, writeGguf } from './gguf/writer.js';
 export { bfloat16BytesToFloat, floatToBfloat16, floatToHalf, halfBytesToFloat, halfToFloat } from './half.js';
 export {
   type EmbedderConventions,
@@ -20,6 +22,11 @@ export {
   sha256Schema,
 } from './manifest.js';
 export { isGguf, openWeights } from './open.js';
+export type { PlainType, WrittenTensor } from './plain-values.js';
+export { quantise8, toQ8Bytes } from './quantised/eight-bit.js';
+export { quantise4 } from './quantised/four-bit.js';
+export { BLOCK_SIZE, dequantiseMatrix, type QuantisedMatrix } from './quantised/matrix.js';
 export { openSafetensorsFile } from './safetensors/reader.js';
-export { openShardedSafetensors } from './safetensors/sharded.js';
+export { openShardedSafetensors, readShardIndex } from './safetensors/sharded.js';
+export { writeSafetensors } from './safetensors/writer.js';
 export type * from './tensor-source.js';

@@ -4,7 +4,7 @@ import { type FileFormatError, UnsupportedError } from '../../errors.js';
 import type { RangedFile } from '../ranged-file.js';
 import type { TensorInfo } from '../tensor-source.js';
 import { type Cursor, createCursor } from './cursor.js';
-import { type GgufValue, readMetadata, readName } from './metadata.js';
+import { type GgufEntry, readMetadata, readName } from './metadata.js';
 import {
   DEFAULT_ALIGNMENT,
   MAGIC,
@@ -16,7 +16,7 @@ import {
 
 export interface GgufHeader {
   readonly version: number;
-  readonly metadata: ReadonlyMap<string, GgufValue>;
+  readonly metadata: ReadonlyMap<string, GgufEntry>;
   readonly tensors: ReadonlyMap<string, TensorInfo>;
 }
 
@@ -62,8 +62,8 @@ function readPreamble(cursor: Cursor, file: RangedFile): number {
   throw cursor.fault(`unknown GGUF version ${version}, supported are 2 and 3`, 4);
 }
 
-function readAlignment(cursor: Cursor, metadata: ReadonlyMap<string, GgufValue>): number {
-  const value = metadata.get('general.alignment') ?? DEFAULT_ALIGNMENT;
+function readAlignment(cursor: Cursor, metadata: ReadonlyMap<string, GgufEntry>): number {
+  const value = metadata.get('general.alignment')?.value ?? DEFAULT_ALIGNMENT;
   const valid =
     typeof value === 'number' && value >= 8 && value <= MAX_ALIGNMENT && Number.isInteger(Math.log2(value));
   if (!valid)
