@@ -7,6 +7,7 @@ import type { Api, Handle } from './api.js';
 import { type Context, openContext } from './context.js';
 import { elementTypeOf } from './element-type.js';
 import { createBinding } from './io-binding.js';
+import { enter, strike } from './ledger.js';
 import { sessionEntries } from './session-entries.js';
 import { requestTerminate } from './terminate.js';
 
@@ -30,6 +31,7 @@ function openSession(context: Context, graphFile: string, options: SessionOption
   try {
     const inputs = valueInfos(api, session, 'input', graphFile);
     const outputs = valueInfos(api, session, 'output', graphFile);
+    enter(session);
     return sessionOver(context, session, graphFile, inputs, outputs);
   } catch (error) {
     api.releaseSession(session);
@@ -60,6 +62,7 @@ function sessionOver(
       if (!open) return;
       open = false;
       for (const binding of bindings) binding.close();
+      strike(session);
       context.api.releaseSession(session);
     },
   };

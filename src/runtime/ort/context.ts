@@ -15,8 +15,15 @@ export interface Context {
   readonly memory: Handle;
 }
 
-/** @throws when koffi or the library cannot be loaded */
-export async function openContext(): Promise<Context> {
+let opened: Promise<Context> | undefined;
+
+/** The context of this thread. @throws when koffi or the library cannot be loaded */
+export function openContext(): Promise<Context> {
+  opened ??= createContext();
+  return opened;
+}
+
+async function createContext(): Promise<Context> {
   const library = await openLibrary();
   const api = createApi(library);
   return {

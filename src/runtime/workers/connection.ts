@@ -5,6 +5,7 @@ import { CancelledError, UnavailableError } from '../../errors.js';
 import { workerEntry } from './entry.js';
 import { decodeError } from './error-codec.js';
 import type { FromWorker, ToWorker, WorkerStart } from './messages.js';
+import { freeSessionsAtEnd, prepareLedger } from './thread-end.js';
 
 export interface ThreadOptions {
   readonly data: unknown;
@@ -40,6 +41,7 @@ interface Pending {
 
 /** Starts a thread and waits until it can be called. @throws what its setup threw, or {UnavailableError} */
 export function connect(entry: string, options: ThreadOptions): Promise<Connection> {
+  prepareLedger();
   const start: WorkerStart = { data: options.data, niceness: options.niceness };
   const worker = new Worker(workerEntry(entry), {
     workerData: start,
@@ -48,6 +50,7 @@ export function connect(entry: string, options: ThreadOptions): Promise<Connecti
       ? {}
       : { resourceLimits: { maxOldGenerationSizeMb: options.maxHeapMebibytes } }),
   });
+  freeSessionsAtEnd(worker);
   const pending = new Map<number, Pending>();
   let nextId = 0;
   let closing = false;
