@@ -6,6 +6,7 @@ export { int64, numbers, writeInt64 } from './int64.js';
 export { allocate } from './ort/element-type.js';
 export { type PoolOptions, startPool, type TaskOptions, type TaskPool } from './pool.js';
 export { poolTask, type TaskContext } from './pool-task.js';
+export { type RuntimeReport, runtimeReport } from './report.js';
 export { openRuntime, type RuntimeKind } from './runtime.js';
 export type * from './session.js';
 export { startWorker, type WorkerClient, type WorkerOptions, type WorkerState } from './workers/client.js';
