@@ -101,7 +101,10 @@ export interface OpenOptions {
   readonly seed?: number;
   /** Largest number of tokens the sequence will hold; the engine's limit when absent. */
   readonly maxLength?: number;
+  /** Aborting closes the sequence, or gives up the wait for a slot. */
   readonly signal?: AbortSignal;
+  /** Lock-step engines only: the slot to use. Without it, the lowest free one in order of opening. */
+  readonly slot?: number;
 }
 
 export interface EngineInfo {

@@ -1,0 +1,194 @@
+// Names of adapters, their versions, and who holds a lease on which. A version stays resident while a name points at it
+// or a sequence uses it; a name never silently means another version, and an unknown one never means the base model.
+
+import { InvalidInputError, NotFoundError } from '../errors.js';
+import type { AdapterInfo } from './generator.js';
+import { BASE_VERSION, type LoadedAdapter } from './messages.js';
+
+/** The worker's side. */
+export interface AdapterResidence {
+  load(folder: string): Promise<LoadedAdapter>;
+  drop(version: string): void;
+}
+
+export interface Lease {
+  readonly version: string;
+  /** Idempotent. */
+  release(): void;
+}
+
+interface Version {
+  readonly version: string;
+  readonly rank: number;
+  leases: number;
+}
+
+interface Named {
+  readonly version: Version;
+  readonly path: string;
+}
+
+export class AdapterRegistry {
+  readonly #names = new Map<string, Named>();
+  readonly #versions = new Map<string, Version>();
+  #live: string | null = null;
+  /** Loads and unloads happen one after the other. */
+  #last: Promise<unknown> = Promise.resolve();
+  #loading = 0;
+
+  constructor(
+    private readonly residence: AdapterResidence,
+    private readonly maxAdapters: number,
+  ) {}
+
+  /**
+   * @throws {InvalidInputError} the name stands for other content and `replace` is not set, or too many versions are
+   * resident
+   */
+  async load(name: string, folder: string, replace: boolean): Promise<AdapterInfo> {
+    if (name === '' || name === BASE_VERSION)
+      throw new InvalidInputError(`adapter name: expected other than "${name}"`, 'name');
+    return this.#inTurn(async () => {
+      this.#loading++;
+      try {
+        const loaded = await this.residence.load(folder);
+        this.#name(name, folder, loaded, replace);
+        return this.#info(name);
+      } finally {
+        this.#loading--;
+        this.#sweep();
+      }
+    });
+  }
+
+  /** @throws {NotFoundError} no such name; {InvalidInputError} it is the live one */
+  unload(name: string): Promise<void> {
+    return this.#inTurn(async () => {
+      this.#named(name);
+      if (this.#live === name)
+        throw new InvalidInputError(
+          `adapter "${name}" is live; point the live alias elsewhere first`,
+          'name',
+        );
+      this.#names.delete(name);
+      this.#sweep();
+    });
+  }
+
+  list(): readonly AdapterInfo[] {
+    return [...this.#names.keys()].map((name) => this.#info(name));
+  }
+
+  get live(): AdapterInfo | null {
+    return this.#live === null ? null : this.#info(this.#live);
+  }
+
+  setLive(name: string | null): void {
+    if (name !== null) this.#named(name);
+    this.#live = name;
+  }
+
+  /**
+   * @param adapter name or version; null is the base model, undefined the live alias
+   * @throws {NotFoundError} neither a name nor a version that a name points at
+   */
+  lease(adapter: string | null | undefined): Lease {
+    const wanted = adapter === undefined ? this.#live : adapter;
+    if (wanted === null || wanted === BASE_VERSION) return { version: BASE_VERSION, release: () => {} };
+    const named =
+      this.#names.get(wanted) ?? [...this.#names.values()].find((item) => item.version.version === wanted);
+    if (named === undefined) throw new NotFoundError(`no adapter "${wanted}" is loaded`);
+    const { version } = named;
+    version.leases++;
+    let held = true;
+    return {
+      version: version.version,
+      release: () => {
+        if (!held) return;
+        held = false;
+        version.leases--;
+        this.#sweep();
+      },
+    };
+  }
+
+  /**
+   * Loads everything again into a new worker. A name whose folder no longer holds its version is forgotten.
+   * @returns names that were lost
+   */
+  reload(): Promise<readonly string[]> {
+    return this.#inTurn(async () => {
+      const lost: string[] = [];
+      for (const [name, { path, version }] of [...this.#names]) {
+        const loaded = await this.residence.load(path).catch(() => null);
+        if (loaded?.version === version.version) continue;
+        if (loaded !== null && !this.#versions.has(loaded.version)) this.residence.drop(loaded.version);
+        this.#names.delete(name);
+        if (this.#live === name) this.#live = null;
+        lost.push(name);
+      }
+      this.#sweep();
+      return lost;
+    });
+  }
+
+  #name(name: string, path: string, loaded: LoadedAdapter, replace: boolean): void {
+    const before = this.#names.get(name);
+    const known = this.#versions.get(loaded.version);
+    const refuse = (error: Error): never => {
+      if (known === undefined) this.residence.drop(loaded.version);
+      throw error;
+    };
+    if (before !== undefined && before.version.version !== loaded.version && !replace)
+      refuse(
+        new InvalidInputError(
+          `adapter "${name}" is loaded as version ${before.version.version}, the folder holds ${loaded.version}; say replace to change it`,
+          'name',
+        ),
+      );
+    const leaving = before !== undefined && this.#isLastUse(before.version) ? 1 : 0;
+    if (known === undefined && this.#versions.size - leaving >= this.maxAdapters)
+      refuse(
+        new InvalidInputError(
+          `${this.#versions.size} adapter versions are resident, at most ${this.maxAdapters} may be; unload one or wait for its last sequence`,
+          'name',
+        ),
+      );
+    const version = known ?? { ...loaded, leases: 0 };
+    this.#versions.set(loaded.version, version);
+    this.#names.set(name, { version, path });
+  }
+
+  #isLastUse(version: Version): boolean {
+    const names = [...this.#names.values()].filter((named) => named.version === version).length;
+    return version.leases === 0 && names === 1;
+  }
+
+  /** Drops versions without name and lease. Not while a load is under way: its version may be one of them. */
+  #sweep(): void {
+    if (this.#loading > 0) return;
+    const named = new Set([...this.#names.values()].map(({ version }) => version));
+    for (const version of [...this.#versions.values()])
+      if (version.leases === 0 && !named.has(version)) {
+        this.#versions.delete(version.version);
+        this.residence.drop(version.version);
+      }
+  }
+
+  #named(name: string): Named {
+    const named = this.#names.get(name);
+    if (named === undefined) throw new NotFoundError(`no adapter "${name}" is loaded`);
+    return named;
+  }
+
+  #info(name: string): AdapterInfo {
+    const { version, path } = this.#named(name);
+    return { name, version: version.version, rank: version.rank, leases: version.leases, path };
+  }
+
+  #inTurn<T>(act: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(act);
+    this.#last = result.catch(() => {});
+    return result;
+  }
+}

@@ -1,0 +1,141 @@
+import { AdapterRegistry, type AdapterResidence } from '../../src/engine/adapter-registry.js';
+import { InvalidInputError, NotFoundError } from '../../src/errors.js';
+
+/** A residence whose folders hold the versions that a test says. */
+function residence(folders: Record<string, string>) {
+  const resident: string[] = [];
+  const log: string[] = [];
+  const parts: AdapterResidence = {
+    async load(folder) {
+      await new Promise((resolve) => setImmediate(resolve));
+      const version = folders[folder];
+      if (version === undefined) throw new NotFoundError(`${folder} does not exist`);
+      log.push(`load ${version}`);
+      if (!resident.includes(version)) resident.push(version);
+      return { version, rank: 4 };
+    },
+    drop(version) {
+      log.push(`drop ${version}`);
+      resident.splice(resident.indexOf(version), 1);
+    },
+  };
+  return { parts, resident, log, folders };
+}
+
+test('a name keeps its version unless replace is said; the same content again is fine', async () => {
+  const { parts, resident } = residence({ one: 'v1', copy: 'v1', two: 'v2' });
+  const registry = new AdapterRegistry(parts, 4);
+  const first = await registry.load('a', 'one', false);
+  expect(first).toEqual({ name: 'a', version: 'v1', rank: 4, leases: 0, path: 'one' });
+  expect((await registry.load('a', 'copy', false)).version).toBe('v1');
+  await expect(registry.load('a', 'two', false)).rejects.toThrow(/v1.*v2/);
+  expect(resident).toEqual(['v1']);
+  expect((await registry.load('a', 'two', true)).version).toBe('v2');
+  expect(resident).toEqual(['v2']);
+});
+
+test('a lease keeps its version resident after unload and replace, and new sequences do not get it', async () => {
+  const { parts, resident } = residence({ one: 'v1', two: 'v2' });
+  const registry = new AdapterRegistry(parts, 4);
+  await registry.load('a', 'one', false);
+  const lease = registry.lease('a');
+  const other = registry.lease('v1');
+  expect(registry.list()[0]?.leases).toBe(2);
+  await registry.load('a', 'two', true);
+  expect(registry.lease('a').version).toBe('v2');
+  expect(() => registry.lease('v1')).toThrow(NotFoundError);
+  lease.release();
+  lease.release();
+  expect(resident).toEqual(['v1', 'v2']);
+  other.release();
+  expect(resident).toEqual(['v2']);
+});
+
+test('twenty loads of one name at once give one version and no error', async () => {
+  const { parts, resident } = residence({ one: 'v1' });
+  const registry = new AdapterRegistry(parts, 1);
+  const infos = await Promise.all(Array.from({ length: 20 }, () => registry.load('a', 'one', false)));
+  expect(new Set(infos.map((info) => info.version))).toEqual(new Set(['v1']));
+  expect(resident).toEqual(['v1']);
+});
+
+test('loads, unloads and leases in any order: a lease is the right version or an error, never the base', async () => {
+  const { parts, resident } = residence({ one: 'v1' });
+  const registry = new AdapterRegistry(parts, 1);
+  const outcomes: string[] = [];
+  await Promise.all(
+    Array.from({ length: 100 }, async (_, i) => {
+      if (i % 3 === 0) await registry.load('a', 'one', false);
+      else if (i % 3 === 1) await registry.unload('a').catch(() => {});
+      try {
+        const lease = registry.lease('a');
+        outcomes.push(lease.version);
+        expect(resident).toContain(lease.version);
+        await new Promise((resolve) => setImmediate(resolve));
+        expect(resident).toContain(lease.version);
+        lease.release();
+      } catch (error) {
+        expect(error).toBeInstanceOf(NotFoundError);
+        outcomes.push('not found');
+      }
+    }),
+  );
+  expect(new Set(outcomes)).toEqual(new Set(['v1', 'not found']));
+});
+
+test('the number of versions is bounded, draining ones included; replacing an unused one needs no room', async () => {
+  const { parts, resident } = residence({ one: 'v1', two: 'v2', three: 'v3' });
+  const registry = new AdapterRegistry(parts, 1);
+  await registry.load('a', 'one', false);
+  await expect(registry.load('b', 'two', false)).rejects.toThrow(/at most 1/);
+  expect(resident).toEqual(['v1']);
+  await registry.load('a', 'two', true);
+  const lease = registry.lease('a');
+  await expect(registry.load('a', 'three', true)).rejects.toThrow(InvalidInputError);
+  expect(registry.lease('a').version).toBe('v2');
+  lease.release();
+});
+
+test('the live alias follows its name, null is the base, and a live adapter cannot be unloaded', async () => {
+  const { parts } = residence({ one: 'v1', two: 'v2' });
+  const registry = new AdapterRegistry(parts, 4);
+  expect(registry.lease(undefined).version).toBe('base');
+  expect(() => registry.setLive('a')).toThrow(NotFoundError);
+  await registry.load('a', 'one', false);
+  registry.setLive('a');
+  expect(registry.lease(undefined).version).toBe('v1');
+  expect(registry.lease(null).version).toBe('base');
+  await registry.load('a', 'two', true);
+  expect(registry.lease(undefined).version).toBe('v2');
+  expect(registry.live?.version).toBe('v2');
+  await expect(registry.unload('a')).rejects.toThrow(/live/);
+  registry.setLive(null);
+  await registry.unload('a');
+  expect(registry.list()).toEqual([]);
+  await expect(registry.unload('a')).rejects.toThrow(NotFoundError);
+});
+
+test('a failed load changes nothing', async () => {
+  const { parts, log } = residence({ one: 'v1' });
+  const registry = new AdapterRegistry(parts, 4);
+  await registry.load('a', 'one', false);
+  await expect(registry.load('a', 'missing', true)).rejects.toThrow(NotFoundError);
+  expect(registry.lease('a').version).toBe('v1');
+  expect(log).toEqual(['load v1']);
+  for (const name of ['', 'base'])
+    await expect(registry.load(name, 'one', false)).rejects.toThrow(InvalidInputError);
+});
+
+test('a new worker gets every adapter again; one whose folder changed is lost, not exchanged', async () => {
+  const { parts, resident, folders } = residence({ one: 'v1', two: 'v2' });
+  const registry = new AdapterRegistry(parts, 4);
+  await registry.load('a', 'one', false);
+  await registry.load('b', 'two', false);
+  registry.setLive('b');
+  resident.length = 0;
+  folders['two'] = 'v3';
+  expect(await registry.reload()).toEqual(['b']);
+  expect(registry.list().map(({ name, version }) => [name, version])).toEqual([['a', 'v1']]);
+  expect(registry.live).toBeNull();
+  expect(() => registry.lease('b')).toThrow(NotFoundError);
+});
