@@ -50,12 +50,11 @@ export async function startChat(
   await assertPromptFits(body.messages, policy, signal);
 
   const id = `chatcmpl-${randomBytes(12).toString('hex')}`;
-  const frame = { body, target, info: engine.info, rollout: context.rollout, id, signal };
-  const events = mergeRollouts((choice) => policy.runner.run(rolloutRequestOf(frame, choice)), {
-    count: body.n ?? 1,
-    concurrency: engine.info.maxSequences,
-    signal,
-  });
+  const frame = { body, target, info: engine.info, rollout: context.rollout, id };
+  const events = mergeRollouts(
+    (choice, own) => policy.runner.run({ ...rolloutRequestOf(frame, choice), signal: own }),
+    { count: body.n ?? 1, concurrency: engine.info.maxSequences, signal },
+  );
   return {
     head: { id, created: Math.floor(Date.now() / 1000), model: body.model },
     body,

@@ -1,5 +1,6 @@
 // Several rollouts of one request as one stream of events.
 
+import { CancelledError } from '../../errors.js';
 import type { Rollout, RolloutEvent } from '../../rollout/index.js';
 
 export interface ChoiceEvent {
@@ -21,15 +22,16 @@ export interface MergeOptions {
 
 /**
  * Yields the events of `count` rollouts as they come. Each rollout is at most one event ahead of the reader,
- * so a reader that pauses pauses them. The first failure ends all.
+ * so a reader that pauses pauses them. The first failure ends all, through the signal that each is started with.
  */
 export async function* mergeRollouts(
-  start: (choice: number) => Rollout,
+  start: (choice: number, signal: AbortSignal) => Rollout,
   options: MergeOptions,
 ): AsyncGenerator<ChoiceEvent, void, void> {
   const { count, concurrency, signal } = options;
   const live = new Map<number, Rollout>();
   const settled: Settled[] = [];
+  const own = new AbortController();
   let wake = (): void => {};
   let next = 0;
 
@@ -44,12 +46,15 @@ export async function* mergeRollouts(
     );
   };
   const startNext = (): void => {
-    const rollout = start(next);
+    const rollout = start(next, own.signal);
     live.set(next, rollout);
     pull(next, rollout);
     next += 1;
   };
-  const onAbort = (): void => wake();
+  const onAbort = (): void => {
+    own.abort(signal.reason);
+    wake();
+  };
   signal.addEventListener('abort', onAbort, { once: true });
 
   try {
@@ -74,7 +79,8 @@ export async function* mergeRollouts(
     }
   } finally {
     signal.removeEventListener('abort', onAbort);
-    // A rollout that is in the middle of a step ends when that step does; nobody waits for it here.
+    // Leaving alone would have to wait for the step that a rollout is in; nobody waits for it here.
+    own.abort(new CancelledError('the request has ended'));
     for (const rollout of live.values()) void rollout.return().catch(() => {});
   }
 }

@@ -17,7 +17,6 @@ export interface RequestFrame {
   readonly rollout: RolloutConfig;
   /** Id of the completion. */
   readonly id: string;
-  readonly signal: AbortSignal;
 }
 
 /** Request of choice `choice`. Temperature absent: the configured one, but 1 when several choices are asked. */
@@ -48,7 +47,6 @@ export function rolloutRequestOf(frame: RequestFrame, choice: number): RolloutRe
     topK: body.searchloop?.top_k,
     topLogprobs: body.logprobs ? (body.top_logprobs ?? 0) : undefined,
     forceAnswer: body.searchloop?.force_answer ?? true,
-    signal: frame.signal,
     id: n === 1 ? frame.id : `${frame.id}-${choice}`,
     groupId: n === 1 ? undefined : frame.id,
   };

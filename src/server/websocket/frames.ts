@@ -18,7 +18,7 @@ export type SocketFrame =
 const frameFields = z.object({
   type: z.enum(['request', 'cancel']),
   id: z.string().min(1).max(128),
-  body: z.unknown(),
+  body: z.unknown().optional(),
 });
 
 /** @throws {RequestError} for a frame that is neither */

@@ -21,7 +21,7 @@ const toolCall = z.object({
 
 const messageSchema = z.object({
   role: z.enum(ROLES),
-  content: z.unknown(),
+  content: z.unknown().optional(),
   name: optional(z.string()),
   tool_call_id: optional(z.string()),
   tool_calls: optional(z.array(toolCall).max(128)),
