@@ -3,4 +3,6 @@
 // Never reads weights, never lets message text become a control token.
 
 export { createTokenizer, type TokenizerSource } from './create-tokenizer.js';
+export { tokenizerFromGguf } from './gguf-vocabulary.js';
+export { createStopMatcher, type StopMatcher } from './stop-matcher.js';
 export type * from './tokenizer.js';

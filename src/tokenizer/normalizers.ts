@@ -22,6 +22,25 @@ const UNWANTED = /(?![\t\n\r\u0890\u0891\u08e2\u{110cd}\u{13430}-\u{1343f}])[\p{
  */
 export const lowerCase: Normalize = (text) => text.replaceAll('\u03a3', '\u03c3').toLowerCase();
 
+/** Marks in a row beyond which a run is normalised in parts. No writing system comes near it. */
+const MARKS_AT_ONCE = 256;
+const MARK_RUN = new RegExp(`\\p{M}{${MARKS_AT_ONCE}}`, 'gu');
+
+/**
+ * Unicode normalisation in linear time. The engine sorts a run of combining marks by insertion, so a run of mixed
+ * marks takes quadratic time: two megabytes of them would hold the thread for an hour.
+ */
+function normalizeForm(text: string, form: 'NFC' | 'NFD' | 'NFKC' | 'NFKD'): string {
+  let result = '';
+  let end = 0;
+  for (const run of text.matchAll(MARK_RUN)) {
+    const stop = run.index + run[0].length;
+    result += text.slice(end, stop).normalize(form);
+    end = stop;
+  }
+  return result + text.slice(end).normalize(form);
+}
+
 function bertNormalizer(config: PartConfig): Normalize {
   const lower = config['lowercase'] !== false;
   const cleans = config['clean_text'] !== false;
@@ -31,7 +50,7 @@ function bertNormalizer(config: PartConfig): Normalize {
     let result = text;
     if (cleans) result = result.replace(UNWANTED, '').replace(/\p{White_Space}/gu, ' ');
     if (spacesIdeographs) result = result.replace(IDEOGRAPHS, ' $& ');
-    if (stripsAccents) result = result.normalize('NFD').replace(/\p{Mn}/gu, '');
+    if (stripsAccents) result = normalizeForm(result, 'NFD').replace(/\p{Mn}/gu, '');
     return lower ? lowerCase(result) : result;
   };
 }
@@ -71,10 +90,10 @@ function libraryNormalizer(config: PartConfig): Normalize {
 
 const MAKERS: Readonly<Record<string, (config: PartConfig) => Normalize>> = {
   BertNormalizer: bertNormalizer,
-  NFC: () => (text) => text.normalize('NFC'),
-  NFD: () => (text) => text.normalize('NFD'),
-  NFKC: () => (text) => text.normalize('NFKC'),
-  NFKD: () => (text) => text.normalize('NFKD'),
+  NFC: () => (text) => normalizeForm(text, 'NFC'),
+  NFD: () => (text) => normalizeForm(text, 'NFD'),
+  NFKC: () => (text) => normalizeForm(text, 'NFKC'),
+  NFKD: () => (text) => normalizeForm(text, 'NFKD'),
   Lowercase: () => lowerCase,
   Prepend: (config) => (text) => (text === '' ? '' : String(config['prepend'] ?? '') + text),
   Replace: replaceNormalizer,

@@ -32,8 +32,9 @@ export interface Tokenizer {
   /** What the post-processor puts around ids, such as [CLS] and [SEP]; for ids that were cut to a length. */
   wrap(ids: readonly number[]): number[];
   /**
-   * The fewest tokens that any text of so many UTF-8 bytes can give, at no cost; 0 where no bound is known. A text
-   * whose minimum exceeds the window can be refused without encoding it.
+   * The fewest tokens that a text of so many UTF-8 bytes can give, at no cost; 0 where no bound is known. A text
+   * whose minimum exceeds the window can be refused without encoding it. Not counted are characters that a
+   * vocabulary has no token for and encoding drops: a few control characters, in some models.
    */
   minimumTokens(byteLength: number): number;
   /** All ids, special tokens spelled out; invalid UTF-8 as U+FFFD. */

@@ -3,7 +3,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { createTokenizer } from '../../src/tokenizer/index.js';
+import { createTokenizer, tokenizerFromGguf } from '../../src/tokenizer/index.js';
 import type { ChatMessage, Tokenizer } from '../../src/tokenizer/tokenizer.js';
 
 export const fixtures = resolve(__dirname, '..', 'fixtures');
@@ -54,3 +54,9 @@ export function minilmTokenizer(): Tokenizer {
     tokenizerConfig: readJson('minilm', 'tokenizer_config.json'),
   });
 }
+
+/** Tokenizer metadata of a SmolLM2-135M-Instruct GGUF file (Apache-2.0). */
+export const smollm2Metadata = (): Map<string, unknown> =>
+  new Map(Object.entries(readJson<Record<string, unknown>>('smollm2', 'tokenizer-metadata.json.gz')));
+
+export const smollm2Tokenizer = (): Tokenizer => createTokenizer(tokenizerFromGguf(smollm2Metadata()));
