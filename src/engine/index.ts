@@ -2,4 +2,7 @@
 // Tokens in; tokens, log-probabilities and stop reasons out.
 // Never knows a tag, a prompt, a question or a passage.
 
+export { createEngine, type Engine, type EngineOptions } from './create-engine.js';
 export type * from './generator.js';
+export type { EngineProfile } from './messages.js';
+export { RAW_POLICY } from './sampler/parameters.js';

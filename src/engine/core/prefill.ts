@@ -1,0 +1,113 @@
+// Reads prompts and observations in chunks, fairly: every waiting sequence gets one chunk in turn, and between two
+// decode steps no more than the configured number of tokens is read.
+
+import { BASE_VERSION } from '../messages.js';
+import { commonPrefix, LEAST_SHARE, type Window } from '../pool/slot-pool.js';
+import type { CoreState } from './core-state.js';
+import type { Sequence } from './sequence.js';
+
+export class Prefill {
+  #waiting: Sequence[] = [];
+
+  constructor(private readonly state: CoreState) {}
+
+  /** A sequence whose turn has begun. One that has a slot and one unread token needs no prefill. */
+  add(sequence: Sequence): void {
+    if (this.#needsPrefill(sequence) && !this.#waiting.includes(sequence)) this.#waiting.push(sequence);
+  }
+
+  /** Reads up to one chunk's worth of tokens. @returns whether anything ran */
+  async run(window: Window): Promise<boolean> {
+    if (this.#waiting.length === 0) return false;
+    const chunk = this.state.settings.prefillChunkTokens;
+    let budget = chunk;
+    const queue = this.#waiting;
+    this.#waiting = [];
+    const unfinished: Sequence[] = [];
+    for (const [index, sequence] of queue.entries()) {
+      if (!this.#needsPrefill(sequence)) continue;
+      if (sequence.slot < 0 && (this.#followsAnother(sequence, queue) || !this.#place(sequence, window))) {
+        this.#waiting.push(sequence);
+        continue;
+      }
+      const count = Math.min(sequence.pending, chunk);
+      // Chunk borders depend on the sequence alone, so a chunk is put off rather than cut.
+      if (count > budget) {
+        this.#waiting.push(sequence, ...queue.slice(index + 1));
+        break;
+      }
+      budget -= count;
+      await this.#read(sequence, count);
+      if (this.#needsPrefill(sequence)) unfinished.push(sequence);
+    }
+    this.#waiting.push(...unfinished);
+    return budget < chunk;
+  }
+
+  #needsPrefill(sequence: Sequence): boolean {
+    return sequence.turn !== null && (sequence.slot < 0 || sequence.pending > 1);
+  }
+
+  async #read(sequence: Sequence, count: number): Promise<void> {
+    const { model, settings, profile, adapters } = this.state;
+    const { version, slot, kvLength } = sequence;
+    const started = performance.now();
+    try {
+      const layout = version === BASE_VERSION ? null : adapters.layout([version]);
+      await model.prefill(slot, sequence.tokens, kvLength, count, kvLength, layout);
+    } catch (error) {
+      this.state.fail(sequence, 'runtime', (error as Error).message);
+      return;
+    }
+    profile.prefillRunMs += performance.now() - started;
+    profile.prefillRuns++;
+    profile.prefillTokens += count;
+    if (kvLength === sequence.alignedLength && count === settings.prefillChunkTokens)
+      sequence.alignedLength += count;
+    sequence.kvLength += count;
+    if (sequence.pending === 0) this.state.sample(sequence, 0);
+  }
+
+  /** Takes a slot, with the longest shared prefix that stands somewhere. @returns false when it must wait */
+  #place(sequence: Sequence, window: Window): boolean {
+    const { pool, settings, model, profile } = this.state;
+    const { lockStep } = settings;
+    const share = this.#share(sequence);
+    const slot = lockStep ? pool.fixed(sequence.wantedSlot) : pool.choose(window, share);
+    if (slot < 0) return false;
+    if (share !== null) {
+      if (share.slot !== slot) model.memory.copy(share.slot, slot, share.length);
+      pool.touch(share.slot);
+      sequence.kvLength = share.length;
+      if (lockStep) sequence.alignedLength = share.length;
+      profile.sharedTokens += share.length;
+    }
+    this.state.place(sequence, slot);
+    return true;
+  }
+
+  #share(sequence: Sequence) {
+    const { pool, settings } = this.state;
+    if (settings.prefixCacheTokens === 0) return null;
+    return pool.findShare(sequence.version, sequence.tokens, sequence.length - 1, this.#shareChunk);
+  }
+
+  /** In lock-step mode only whole chunks are shared, whose bits do not depend on who read them. */
+  get #shareChunk(): number {
+    return this.state.settings.lockStep ? this.state.settings.prefillChunkTokens : 0;
+  }
+
+  /** Whether another sequence is about to read a prefix that this one can share (samples of one prompt). */
+  #followsAnother(sequence: Sequence, queue: readonly Sequence[]): boolean {
+    if (this.state.settings.prefixCacheTokens === 0) return false;
+    const chunk = this.#shareChunk;
+    for (const other of queue) {
+      if (other === sequence || other.slot < 0 || other.turn === null || other.pending <= 1) continue;
+      if (other.version !== sequence.version) continue;
+      let common = commonPrefix(other.tokens, sequence.tokens, Math.min(other.length, sequence.length - 1));
+      if (chunk > 0) common -= common % chunk;
+      if (common - other.kvLength >= LEAST_SHARE) return true;
+    }
+    return false;
+  }
+}

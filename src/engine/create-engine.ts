@@ -1,0 +1,265 @@
+// The engine for the rest of the house: a worker thread behind the Generator interface.
+
+import { randomInt } from 'node:crypto';
+import type { EngineConfig } from '../config/index.js';
+import { InvalidInputError, NonFiniteError, RuntimeError, UnavailableError } from '../errors.js';
+import type { EngineGraphs } from '../model/index.js';
+import { startWorker, type WorkerClient, type WorkerState } from '../runtime/index.js';
+import type { TokenizerSource } from '../tokenizer/index.js';
+import { canonicalJson, sha256Hex } from '../util/digest.js';
+import { AdapterRegistry } from './adapter-registry.js';
+import { Admission } from './admission.js';
+import type {
+  AdapterInfo,
+  EngineInfo,
+  EngineStats,
+  GenerationSequence,
+  Generator,
+  OpenOptions,
+} from './generator.js';
+import type { Command, EngineEvents, EngineMethods, EngineProfile, EngineStart } from './messages.js';
+import { RemoteSequence } from './remote-sequence.js';
+
+/** Goes up when the same logits and seed may give another token than before. */
+const SAMPLER_VERSION = 1;
+
+export interface EngineOptions {
+  readonly modelId: string;
+  readonly graphs: EngineGraphs;
+  readonly tokenizer: TokenizerSource;
+  readonly settings: EngineConfig;
+  /**
+   * For rollouts that must be repeatable bit for bit: every step has all slots as rows, a sequence stays in the slot it
+   * was opened in, prefixes are shared in whole chunks only. Slower than the default where few sequences run.
+   */
+  readonly lockStep?: boolean;
+  /** Whether onnxruntime's threads spin while they wait (default): faster alone, bad where others need the cores. */
+  readonly spinning?: boolean;
+  /** Called when the worker dies, comes back or gives up. */
+  readonly onState?: (state: WorkerState, error: Error | null) => void;
+}
+
+export interface Engine extends Generator {
+  readonly state: WorkerState;
+  /** Counters of the worker since its start. */
+  profile(): Promise<EngineProfile>;
+}
+
+/**
+ * Starts the engine's worker and waits until it can take sequences. When the worker dies, every open sequence fails with
+ * {@link UnavailableError} and the worker starts again with its adapters, at growing intervals, a few times.
+ *
+ * What is guaranteed about repeatability stands in docs/engine.md.
+ *
+ * @throws what the start of the worker threw (a graph that onnxruntime refuses, a broken tokenizer)
+ */
+export async function createEngine(options: EngineOptions): Promise<Engine> {
+  const engine = new WorkerEngine(options);
+  await engine.start();
+  return engine;
+}
+
+class WorkerEngine implements Engine {
+  readonly info: EngineInfo;
+  readonly #start: EngineStart;
+  readonly #admission: Admission;
+  readonly #registry: AdapterRegistry;
+  readonly #sequences = new Map<number, RemoteSequence>();
+  #client: WorkerClient<EngineMethods> | null = null;
+  /** True between the return of a worker and the return of its adapters. */
+  #reloading = false;
+  #nextId = 0;
+  #commands: Command[] = [];
+
+  constructor(private readonly options: EngineOptions) {
+    const { graphs, modelId } = options;
+    const settings = {
+      ...options.settings,
+      maxSequenceTokens: Math.min(options.settings.maxSequenceTokens, graphs.maxPositions),
+      precision: graphs.precision,
+      lockStep: options.lockStep ?? false,
+      spinning: options.spinning ?? true,
+    };
+    this.#start = { graphs, tokenizer: options.tokenizer, settings };
+    this.#admission = new Admission(settings.maxSequences, settings.queueLimit);
+    this.#registry = new AdapterRegistry(
+      {
+        load: (folder) => this.#worker.call('loadAdapter', { folder }),
+        drop: (version) => {
+          // Closes that were not sent yet must come first.
+          this.#flush();
+          this.#worker.call('dropAdapter', { version }).catch(() => {});
+        },
+      },
+      settings.maxAdapters,
+    );
+    this.info = {
+      modelId,
+      modelDigest: graphs.digest,
+      precision: graphs.precision,
+      vocabSize: graphs.config.vocabSize,
+      maxSequenceTokens: settings.maxSequenceTokens,
+      eosTokenIds: graphs.config.eosTokenIds,
+      maxSequences: settings.maxSequences,
+      fingerprint: `fp_${sha256Hex(canonicalJson([SAMPLER_VERSION, graphs.digest, graphs.precision])).slice(0, 16)}`,
+    };
+  }
+
+  async start(): Promise<void> {
+    this.#client = await startWorker<EngineMethods, EngineEvents>('engine/worker', this.#start, {
+      onBroadcast: (events) => this.#receive(events),
+      onState: (state, error) => this.#onState(state, error),
+    });
+  }
+
+  get state(): WorkerState {
+    const { state } = this.#worker;
+    return state === 'ready' && this.#reloading ? 'restarting' : state;
+  }
+
+  async open(options: OpenOptions = {}): Promise<GenerationSequence> {
+    const { maxSequenceTokens } = this.info;
+    const maxLength = Math.min(options.maxLength ?? maxSequenceTokens, maxSequenceTokens);
+    const { slot = null } = options;
+    this.#checkOpen(options, maxLength);
+    const lease = this.#registry.lease(options.adapter);
+    let leave: () => void;
+    try {
+      this.#checkReady();
+      leave = await this.#admission.enter(options.signal);
+    } catch (error) {
+      lease.release();
+      throw error;
+    }
+    const id = this.#nextId++;
+    const abort = () => sequence.close();
+    const sequence = new RemoteSequence({
+      id,
+      adapterVersion: lease.version,
+      maxLength,
+      vocabSize: this.info.vocabSize,
+      post: (command) => this.#post(command),
+      onClose: () => {
+        options.signal?.removeEventListener('abort', abort);
+        this.#sequences.delete(id);
+        lease.release();
+        leave();
+      },
+    });
+    this.#sequences.set(id, sequence);
+    options.signal?.addEventListener('abort', abort, { once: true });
+    const seed = options.seed ?? randomInt(2 ** 47);
+    this.#post({ kind: 'open', sequence: id, version: lease.version, seed, maxLength, slot });
+    if (options.signal?.aborted) sequence.close();
+    return sequence;
+  }
+
+  #checkOpen({ seed, slot }: OpenOptions, maxLength: number): void {
+    if (seed !== undefined && !Number.isSafeInteger(seed))
+      throw new InvalidInputError(`seed: expected an integer within 2^53, got ${seed}`, 'seed');
+    if (!Number.isInteger(maxLength) || maxLength < 1)
+      throw new InvalidInputError(
+        `maxLength: expected an integer of at least 1, got ${maxLength}`,
+        'maxLength',
+      );
+    if (slot === undefined) return;
+    const { maxSequences } = this.info;
+    if (!this.options.lockStep)
+      throw new InvalidInputError('slot: only an engine in lock-step mode takes one', 'slot');
+    if (!Number.isInteger(slot) || slot < 0 || slot >= maxSequences)
+      throw new InvalidInputError(`slot: expected one below ${maxSequences}, got ${slot}`, 'slot');
+  }
+
+  loadAdapter(name: string, folder: string, options: { replace?: boolean } = {}): Promise<AdapterInfo> {
+    return this.#registry.load(name, folder, options.replace ?? false);
+  }
+
+  unloadAdapter(name: string): Promise<void> {
+    return this.#registry.unload(name);
+  }
+
+  listAdapters(): readonly AdapterInfo[] {
+    return this.#registry.list();
+  }
+
+  async setLiveAdapter(name: string | null): Promise<void> {
+    this.#registry.setLive(name);
+  }
+
+  get liveAdapter(): AdapterInfo | null {
+    return this.#registry.live;
+  }
+
+  stats(): EngineStats {
+    const { running, queued } = this.#admission;
+    const { maxSequences } = this.info;
+    return {
+      running,
+      queued,
+      queueLimit: this.#start.settings.queueLimit,
+      freeSlots: maxSequences - running,
+    };
+  }
+
+  profile(): Promise<EngineProfile> {
+    return this.#worker.call('profile', undefined);
+  }
+
+  async close(): Promise<void> {
+    this.#failAll(new UnavailableError('the engine was closed'));
+    await this.#worker.close();
+  }
+
+  get #worker(): WorkerClient<EngineMethods> {
+    if (this.#client === null) throw new UnavailableError('the engine has not started');
+    return this.#client;
+  }
+
+  #checkReady(): void {
+    if (this.state !== 'ready') throw new UnavailableError(`the engine is ${this.state}`);
+  }
+
+  /** Commands of one round of the event loop travel together. */
+  #post(command: Command): void {
+    if (this.#commands.push(command) === 1) queueMicrotask(() => this.#flush());
+  }
+
+  #flush(): void {
+    const commands = this.#commands;
+    if (commands.length === 0) return;
+    this.#commands = [];
+    // A worker that died is reported by its state.
+    this.#worker.call('commands', commands).catch(() => {});
+  }
+
+  #receive({ steps, ends, failures }: EngineEvents): void {
+    for (const step of steps) this.#sequences.get(step.sequence)?.receive(step);
+    for (const end of ends) this.#sequences.get(end.sequence)?.receiveEnd(end);
+    for (const { sequence, error } of failures)
+      this.#sequences
+        .get(sequence)
+        ?.fail(
+          error.kind === 'non_finite' ? new NonFiniteError(error.message) : new RuntimeError(error.message),
+        );
+  }
+
+  #onState(state: WorkerState, error: Error | null): void {
+    if (state === 'ready') {
+      this.#reloading = true;
+      void this.#registry.reload().then(() => {
+        this.#reloading = false;
+        this.options.onState?.(this.state, null);
+      });
+      return;
+    }
+    if (state !== 'closed')
+      this.#failAll(new UnavailableError(`the engine's worker died: ${error?.message}`, { cause: error }));
+    this.options.onState?.(state, error);
+  }
+
+  #failAll(error: Error): void {
+    this.#commands = [];
+    this.#admission.rejectWaiting(error);
+    for (const sequence of [...this.#sequences.values()]) sequence.fail(error);
+  }
+}

@@ -1,0 +1,43 @@
+// Entry of the engine's worker thread.
+
+import { availableParallelism } from 'node:os';
+import { openRuntime, serveWorker } from '../runtime/index.js';
+import { createTokenizer } from '../tokenizer/index.js';
+import { AdapterStore } from './core/adapter-store.js';
+import { EngineCore } from './core/engine-core.js';
+import { openStepModel } from './core/step-model.js';
+import type { EngineEvents, EngineMethods, EngineStart } from './messages.js';
+
+serveWorker<EngineMethods, EngineStart, EngineEvents>(async ({ graphs, tokenizer, settings }, broadcast) => {
+  const model = await openStepModel(await openRuntime(), {
+    graphs,
+    slots: settings.maxSequences,
+    capacity: settings.maxSequenceTokens,
+    chunkTokens: settings.prefillChunkTokens,
+    threads: settings.threads === 0 ? availableParallelism() : settings.threads,
+    spinning: settings.spinning,
+  });
+  const adapters = new AdapterStore(graphs.config, settings.maxAdapterRank);
+  const core = new EngineCore({
+    model,
+    tokenizer: createTokenizer(tokenizer),
+    eosTokenIds: graphs.config.eosTokenIds,
+    adapters,
+    settings,
+    send: broadcast,
+  });
+  const running = core.run();
+  return {
+    methods: {
+      commands: (commands) => core.accept(commands),
+      loadAdapter: ({ folder }) => adapters.load(folder),
+      dropAdapter: ({ version }) => core.dropAdapter(version),
+      profile: () => core.profile,
+    },
+    async close() {
+      core.stop();
+      await running;
+      model.close();
+    },
+  };
+});
