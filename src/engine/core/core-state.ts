@@ -95,7 +95,7 @@ export class CoreState {
     }
     sequence.pushSampled(draw.id);
     const result = this.#advance;
-    advance(turn, sequence, draw.id, result);
+    advance(turn, draw.id, sequence.length >= sequence.maxLength, result);
     turn.unread++;
     const where = { sequence: sequence.id, turn: turn.id };
     this.outbox.step({

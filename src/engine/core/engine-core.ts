@@ -127,7 +127,7 @@ export class EngineCore {
       state.fail(sequence, 'runtime', `adapter version ${sequence.version} is not loaded in the worker`);
       return;
     }
-    sequence.turn = startTurn(turn, options, sequence, this.#tokenizer, this.#eosTokenIds);
+    sequence.turn = startTurn(turn, options, () => sequence.counts(), this.#tokenizer, this.#eosTokenIds);
     this.#prefill.add(sequence);
   }
 }

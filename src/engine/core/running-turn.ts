@@ -1,11 +1,14 @@
 // One turn of one sequence in the worker: when it stops, and which text is safe to show.
 
-import type { Detokenizer, Tokenizer } from '../../tokenizer/index.js';
+import {
+  createStopMatcher,
+  type Detokenizer,
+  type StopMatcher,
+  type Tokenizer,
+} from '../../tokenizer/index.js';
 import type { TurnOptions, TurnStopReason } from '../generator.js';
 import type { TokenCounts } from '../sampler/penalties.js';
 import { type PreparedSampling, prepareSampling } from '../sampler/sampler.js';
-import type { Sequence } from './sequence.js';
-import { createStopMatcher, type StopMatcher } from './stop-matcher.js';
 
 /** Steps that may wait unread before their sequence pauses. */
 export const MOST_UNREAD_STEPS = 64;
@@ -27,7 +30,7 @@ export interface RunningTurn {
 export function startTurn(
   id: number,
   options: TurnOptions,
-  sequence: Sequence,
+  counted: () => TokenCounts,
   tokenizer: Tokenizer,
   eosTokenIds: readonly number[],
 ): RunningTurn {
@@ -39,7 +42,7 @@ export function startTurn(
     stopIds: new Set([...options.stopTokenIds, ...(options.ignoreEos ? [] : eosTokenIds)]),
     detokenizer: tokenizer.createDetokenizer({ skipSpecial: true }),
     matcher: createStopMatcher(options.stopStrings),
-    counts: prepared.usesCounts ? sequence.counts() : null,
+    counts: prepared.usesCounts ? counted() : null,
     sampled: 0,
     unread: 0,
   };
@@ -57,10 +60,10 @@ export interface Advance {
 }
 
 /**
- * Takes a token that was just added to the sequence. A stop token gives no text; it wins over the limits, and so does a
+ * Takes a token that was just added to the sequence; `full` says that the sequence can hold no more. A stop token gives no text; it wins over the limits, and so does a
  * stop string that the last allowed token completes.
  */
-export function advance(turn: RunningTurn, sequence: Sequence, id: number, result: Advance): void {
+export function advance(turn: RunningTurn, id: number, full: boolean, result: Advance): void {
   turn.sampled++;
   turn.counts?.add(id, true);
   result.text = '';
@@ -82,12 +85,14 @@ export function advance(turn: RunningTurn, sequence: Sequence, id: number, resul
     }
   }
   if (turn.sampled >= turn.maxTokens) finish(turn, 'max_tokens', result);
-  else if (sequence.length >= sequence.maxLength) finish(turn, 'context', result);
+  else if (full) finish(turn, 'context', result);
 }
 
 function finish(turn: RunningTurn, reason: TurnStopReason, result: Advance): void {
-  const { safe, matched } = turn.matcher.push(turn.detokenizer.flush());
-  result.reason = matched === null ? reason : 'stop_string';
-  result.stopString = matched;
-  result.endText = matched === null ? safe + turn.matcher.flush() : safe;
+  const { matcher } = turn;
+  const { safe } = matcher.push(turn.detokenizer.flush());
+  result.endText = safe + matcher.flush();
+  // The end of the text can settle a match that a longer, still open stop string had kept waiting.
+  result.reason = matcher.matched === null ? reason : 'stop_string';
+  result.stopString = matcher.matched;
 }
