@@ -2,7 +2,14 @@
 // Files in; checked, named tensors out, by ranged reads.
 // Never builds a graph, never trusts a header beyond the bytes that are there.
 
+export { type Claim, type ClaimOptions, claim } from './download/claim.js';
 export { type PulledFile, type PullOptions, pullModel } from './download/pull.js';
+export {
+  type HubReference,
+  type PulledRepository,
+  parseHubReference,
+  pullRepository,
+} from './download/pull-repository.js';
 export type { GgufEntry, GgufValue } from './gguf/metadata.js';
 export { type GgufSource, openGguf } from './gguf/reader.js';
 export { type GgufTensor, writeGguf } from './gguf/writer.js';
@@ -11,6 +18,7 @@ export {
   type EmbedderConventions,
   embedderSchema,
   type FileRole,
+  fileRoleSchema,
   findManifest,
   type ManifestFile,
   type ModelManifest,
@@ -21,6 +29,7 @@ export {
   readManifest,
   sha256Schema,
 } from './manifest.js';
+export { type ModelFile, selectModelFiles } from './model-files.js';
 export { isGguf, openWeights } from './open.js';
 export type { PlainType, WrittenTensor } from './plain-values.js';
 export { quantise8, toQ8Bytes } from './quantised/eight-bit.js';

@@ -30,9 +30,23 @@ export const embedderSchema = z.strictObject({
   maxTokens: z.number().int().min(8).max(32_768).describe('Longest input with its special tokens.'),
 });
 
+export const fileRoleSchema = z.enum([
+  'weights',
+  'weightsIndex',
+  'config',
+  'generationConfig',
+  'tokenizer',
+  'tokenizerConfig',
+  'chatTemplate',
+  'pooling',
+  'modules',
+  'sentenceConfig',
+  'prompts',
+]);
+
 const fileSchema = z.strictObject({
   path: relativePath.describe('Name in the model folder.'),
-  role: z.enum(['weights', 'config', 'tokenizer', 'tokenizerConfig', 'chatTemplate', 'generationConfig']),
+  role: fileRoleSchema,
   sizeBytes: z.number().int().min(1),
   sha256: sha256Schema,
 });
@@ -82,7 +96,7 @@ export const manifestSchema = z
 
 export type ModelManifest = z.infer<typeof manifestSchema>;
 export type ManifestFile = ModelManifest['files'][number];
-export type FileRole = ManifestFile['role'];
+export type FileRole = z.infer<typeof fileRoleSchema>;
 export type HubSource = z.infer<typeof hubSourceSchema>;
 export type WheelSource = z.infer<typeof wheelSourceSchema>;
 export type EmbedderConventions = z.infer<typeof embedderSchema>;

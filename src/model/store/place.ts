@@ -1,0 +1,160 @@
+// Puts the files of a model together aside and renames the folder into place, its record written last: a process
+// killed at any moment leaves a whole model or none.
+
+import {
+  constants,
+  copyFile,
+  link,
+  mkdir,
+  open,
+  readdir,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { CancelledError, InvalidInputError } from '../../errors.js';
+import { syncFolder, writeFileAtomic } from '../../util/atomic-file.js';
+import { sha256File, sha256Hex } from '../../util/digest.js';
+import type { OnProgress } from '../../util/progress.js';
+import { claim, type FileRole } from '../../weights/index.js';
+import { modelFolder, modelsFolder, type StoredModel, storedModel, workFolder } from './open.js';
+import { type ModelRecord, RECORD_NAME, type RecordFile, readRecord, recordDigest } from './record.js';
+
+export interface SourceFile {
+  /** Name in the model folder. */
+  readonly name: string;
+  readonly role: FileRole;
+  /**
+   * `cache`: a file of the download cache, which never changes, so it is linked and its sum is known. `user`: a
+   * file of the user's, which may change later, so it is copied (sharing blocks where the file system can).
+   * `text`: made at import.
+   */
+  readonly from:
+    | { readonly kind: 'cache'; readonly file: string; readonly sha256: string }
+    | { readonly kind: 'user'; readonly file: string }
+    | { readonly kind: 'text'; readonly text: string };
+}
+
+export type RecordHead = Omit<ModelRecord, 'files' | 'digest' | 'formatVersion'>;
+
+export interface PlaceOptions {
+  readonly onProgress?: OnProgress;
+  readonly onNote?: (line: string) => void;
+  readonly signal?: AbortSignal;
+  /** Looks at the whole model while it still lies aside; throws to refuse it. */
+  readonly check: (model: StoredModel) => Promise<void>;
+}
+
+/**
+ * @throws {InvalidInputError} another model has this id already; the same content under the same id is no error
+ */
+export async function placeModel(
+  home: string,
+  head: RecordHead,
+  files: readonly SourceFile[],
+  options: PlaceOptions,
+): Promise<StoredModel> {
+  const folder = modelFolder(home, head.id);
+  await mkdir(modelsFolder(home), { recursive: true });
+  const held = await claim({
+    folder: workFolder(home),
+    key: `import-${head.id}`,
+    kind: 'folder',
+    onWait: () => options.onNote?.(`waiting for another process that imports ${head.id}`),
+    signal: options.signal,
+  });
+  const aside = held.path;
+  try {
+    await emptyFolder(aside);
+    const placed: RecordFile[] = [];
+    for (const file of files) {
+      if (options.signal?.aborted) throw new CancelledError();
+      options.onProgress?.({
+        stage: `import ${head.id}`,
+        done: placed.length,
+        total: files.length,
+        unit: 'files',
+      });
+      placed.push(await placeFile(aside, file));
+    }
+    const content = { ...head, files: placed };
+    const record: ModelRecord = { formatVersion: 1, ...content, digest: recordDigest(content) };
+    await options.check(storedModel(aside, record));
+    await writeFileAtomic(join(aside, RECORD_NAME), `${JSON.stringify(record, null, 2)}\n`);
+    options.onProgress?.({
+      stage: `import ${head.id}`,
+      done: files.length,
+      total: files.length,
+      unit: 'files',
+    });
+    return await moveIntoPlace(home, aside, folder, record);
+  } finally {
+    await held.release(true);
+  }
+}
+
+async function placeFile(aside: string, { name, role, from }: SourceFile): Promise<RecordFile> {
+  if (basename(name) !== name) throw new InvalidInputError(`"${name}" is no plain file name`);
+  const target = join(aside, name);
+  const derived = from.kind === 'text';
+  if (from.kind === 'text') await writeFile(target, from.text, { flag: 'wx' });
+  else if (from.kind === 'user') await copyFile(from.file, target, constants.COPYFILE_FICLONE);
+  else await link(from.file, target).catch(() => copyFile(from.file, target, constants.COPYFILE_FICLONE));
+  await syncFile(target);
+  const sha256 =
+    from.kind === 'cache'
+      ? from.sha256
+      : from.kind === 'text'
+        ? sha256Hex(from.text)
+        : await sha256File(target);
+  return { path: name, role, sizeBytes: (await stat(target)).size, sha256, derived };
+}
+
+/** What a killed process left is of no use here. */
+async function emptyFolder(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) await rm(join(folder, name), { recursive: true, force: true });
+}
+
+async function syncFile(path: string): Promise<void> {
+  const handle = await open(path, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+async function moveIntoPlace(
+  home: string,
+  aside: string,
+  folder: string,
+  record: ModelRecord,
+): Promise<StoredModel> {
+  const present = await readRecord(folder).catch(() => null);
+  if (present && present.digest !== record.digest)
+    throw new InvalidInputError(
+      `a model named "${record.id}" is already there with other content (${present.origin}); remove it first or choose another name`,
+    );
+  if (present) return storedModel(folder, present);
+  // A folder without a readable record is no model; it was left by something else and is in the way.
+  await rm(folder, { recursive: true, force: true });
+  await rename(aside, folder);
+  await syncFolder(modelsFolder(home));
+  return storedModel(folder, record);
+}
+
+/** Removes an imported model and what was built from it; files in the download cache stay. */
+export async function removeModel(home: string, id: string): Promise<void> {
+  const folder = modelFolder(home, id);
+  await readRecord(folder);
+  const held = await claim({ folder: workFolder(home), key: `remove-${id}`, kind: 'folder' });
+  try {
+    // Out of sight in one step, then byte by byte.
+    await emptyFolder(held.path);
+    await rename(folder, held.path);
+  } finally {
+    await held.release(true);
+  }
+}
