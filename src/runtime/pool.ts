@@ -7,7 +7,7 @@ import { CancelledError, UnavailableError } from '../errors.js';
 import type { FromTask, TaskEnvelope, TaskOutcome } from './pool-task.js';
 import { workerEntry } from './workers/entry.js';
 import { decodeError } from './workers/error-codec.js';
-import { freeSessionsAtEnd, prepareLedger } from './workers/thread-end.js';
+import { freeAtEnd, prepareLedger } from './workers/thread-end.js';
 
 export interface PoolOptions {
   readonly threads: number;
@@ -58,7 +58,7 @@ export function startPool<Task, Result, Progress = never>(
   });
   pool.on('workerCreate', ({ id }: { id: number }) => {
     const worker = pool.threads.find((thread) => thread.threadId === id);
-    if (worker) freeSessionsAtEnd(worker);
+    if (worker) freeAtEnd(worker);
   });
   /** Ends every task: the entry cannot be loaded, or the pool closes. */
   const all = new AbortController();

@@ -22,6 +22,22 @@ export interface ValueInfo {
   readonly shape: readonly (number | string)[];
 }
 
+/** Where a tensor lies in a file of weights. */
+export interface WeightTensor {
+  readonly type: ElementType;
+  readonly shape: readonly number[];
+  readonly byteOffset: number;
+}
+
+/**
+ * A file of weights that several sessions use, so that what onnxruntime makes of them (packed matrices) exists
+ * once. Graphs refer to it as external data, by the same tensor names.
+ */
+export interface SharedWeights {
+  /** Frees it when the last session that uses it is closed. */
+  close(): void;
+}
+
 export interface SessionOptions {
   /** Threads inside an operator. */
   readonly threads: number;
@@ -29,6 +45,8 @@ export interface SessionOptions {
   readonly spinning?: boolean;
   /** Further session config entries (`session.*`). */
   readonly config?: Readonly<Record<string, string>>;
+  /** Weights shared with other sessions of this thread. Changes memory, never results. */
+  readonly weights?: SharedWeights;
 }
 
 /**
@@ -77,6 +95,12 @@ export interface OnnxRuntime {
    * @throws {RuntimeError} the graph is refused: message of onnxruntime, with the file
    */
   openSession(graphFile: string, options: SessionOptions): Promise<InferenceSession>;
+  /**
+   * Maps a file of weights for sharing (C API on Linux and macOS; elsewhere it does nothing).
+   * @throws {NotFoundError} the file is missing
+   * @throws {FileFormatError} a tensor lies beyond its end
+   */
+  openWeights(file: string, tensors: Readonly<Record<string, WeightTensor>>): SharedWeights;
   /** `Binding.terminate` for a binding of any thread. */
   terminate(handle: TerminateHandle): void;
 }

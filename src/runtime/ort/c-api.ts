@@ -10,6 +10,7 @@ import { createBinding } from './io-binding.js';
 import { enter, strike } from './ledger.js';
 import { sessionEntries } from './session-entries.js';
 import { requestTerminate } from './terminate.js';
+import { openWeights, useWeights } from './weights.js';
 
 const OPTIMIZE_ALL = 99;
 
@@ -20,6 +21,7 @@ export async function openNativeRuntime(): Promise<OnnxRuntime> {
     kind: 'c-api',
     version: context.library.version,
     openSession: async (graphFile, options) => openSession(context, graphFile, options),
+    openWeights: (file, tensors) => openWeights(context, file, tensors),
     terminate: (handle) => requestTerminate(handle, context.api),
   };
 }
@@ -27,14 +29,19 @@ export async function openNativeRuntime(): Promise<OnnxRuntime> {
 function openSession(context: Context, graphFile: string, options: SessionOptions): InferenceSession {
   const { api } = context;
   if (!existsSync(graphFile)) throw new NotFoundError(`graph file ${graphFile} does not exist`);
-  const session = createSession(context, graphFile, options);
+  const { session, weightsDone } = createSession(context, graphFile, options);
+  const release = () => {
+    api.releaseSession(session);
+    weightsDone?.();
+    context.library.trimMemory();
+  };
   try {
     const inputs = valueInfos(api, session, 'input', graphFile);
     const outputs = valueInfos(api, session, 'output', graphFile);
-    enter(session);
-    return sessionOver(context, session, graphFile, inputs, outputs);
+    enter('session', session);
+    return sessionOver(context, session, graphFile, inputs, outputs, release);
   } catch (error) {
-    api.releaseSession(session);
+    release();
     throw error;
   }
 }
@@ -45,6 +52,7 @@ function sessionOver(
   graphFile: string,
   inputs: ValueInfo[],
   outputs: ValueInfo[],
+  release: () => void,
 ): InferenceSession {
   const names = { input: inputs.map(({ name }) => name), output: outputs.map(({ name }) => name) };
   const bindings = new Set<Binding>();
@@ -63,23 +71,37 @@ function sessionOver(
       open = false;
       for (const binding of bindings) binding.close();
       strike(session);
-      context.api.releaseSession(session);
+      release();
     },
   };
 }
 
-function createSession({ api, env, library }: Context, graphFile: string, options: SessionOptions): Handle {
+function createSession(
+  context: Context,
+  graphFile: string,
+  options: SessionOptions,
+): { session: Handle; weightsDone: (() => void) | undefined } {
+  const { api, env, library } = context;
   const handle = api.createSessionOptions();
+  let weights: ReturnType<typeof useWeights> = null;
   try {
     api.setGraphOptimization(handle, OPTIMIZE_ALL);
     api.setThreads(handle, options.threads);
     for (const [key, value] of Object.entries(sessionEntries(options)))
       api.addConfigEntry(handle, key, value);
-    return library.flushingDenormals(() => api.createSession(env, graphFile, handle));
+    if (options.weights) weights = useWeights(context, handle, options.weights);
+    const session = library.flushingDenormals(() =>
+      weights === null
+        ? api.createSession(env, graphFile, handle)
+        : api.createSessionWithPrepackedWeights(env, graphFile, handle, weights.prepacked),
+    );
+    return { session, weightsDone: weights?.done };
   } catch (cause) {
+    weights?.done();
     throw new RuntimeError(`graph ${graphFile}: ${(cause as Error).message}`, { cause });
   } finally {
     api.releaseSessionOptions(handle);
+    library.trimMemory();
   }
 }
 

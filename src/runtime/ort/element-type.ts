@@ -38,8 +38,9 @@ export function elementTypeOf(code: number, where: string): ElementType {
 export const elementCount = (shape: readonly number[]): number =>
   shape.reduce((count, size) => count * size, 1);
 
-/** Bytes that a view's shape takes; the array may be longer. */
-export const viewBytes = (view: TensorView): number => elementCount(view.shape) * KINDS[view.type].bytes;
+/** Bytes that a tensor takes. */
+export const tensorBytes = (type: ElementType, shape: readonly number[]): number =>
+  elementCount(shape) * KINDS[type].bytes;
 
 export type BindingNames = Readonly<Record<'input' | 'output', readonly string[]>>;
 
@@ -73,6 +74,6 @@ export function checkView(name: string, view: TensorView): void {
 
 /** A zeroed tensor of that type and shape with memory of its own. */
 export function allocate(type: ElementType, shape: readonly number[]): TensorView {
-  const buffer = new ArrayBuffer(elementCount(shape) * KINDS[type].bytes);
+  const buffer = new ArrayBuffer(tensorBytes(type, shape));
   return { type, shape, data: new KINDS[type].array(buffer) };
 }

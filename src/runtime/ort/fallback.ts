@@ -26,6 +26,7 @@ export async function openBindingRuntime(): Promise<OnnxRuntime> {
     kind: 'binding',
     version: ort.env.versions.node ?? ort.env.versions.common,
     openSession: (graphFile, options) => openSession(ort, graphFile, options),
+    openWeights: () => ({ close() {} }),
     terminate: (handle) => requestTerminate(handle, null),
   };
 }

@@ -4,7 +4,7 @@ import { RuntimeError } from '../../errors.js';
 import type { Binding, TensorView } from '../session.js';
 import type { Handle } from './api.js';
 import type { Context } from './context.js';
-import { type BindingNames, checkName, checkView, elementCode, viewBytes } from './element-type.js';
+import { type BindingNames, checkName, checkView, elementCode, tensorBytes } from './element-type.js';
 import { closeTerminateHandle, createTerminateHandle, requestTerminate, terminable } from './terminate.js';
 
 /** Memory for tensors without elements: onnxruntime wants an address all the same. */
@@ -13,7 +13,7 @@ const NOTHING = new Uint8Array(new ArrayBuffer(8));
 /** A tensor over a view's memory. Whoever makes it keeps the array referenced and releases the handle. */
 export function createTensor({ api, library, memory }: Context, name: string, view: TensorView): Handle {
   checkView(name, view);
-  const bytes = viewBytes(view);
+  const bytes = tensorBytes(view.type, view.shape);
   return api.createTensor(
     memory,
     library.address(bytes === 0 ? NOTHING : view.data),

@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path';
 import type { KoffiFunc } from 'koffi';
 import { UnavailableError } from '../../errors.js';
 import { type Around, flushingDenormals } from './denormals.js';
+import { type FileMapping, fileMapping } from './file-mapping.js';
 
 type Koffi = typeof import('koffi');
 
@@ -29,6 +30,10 @@ export interface NativeLibrary {
   address(data: ArrayBufferView): bigint;
   text(pointer: bigint): string;
   readonly flushingDenormals: Around;
+  /** Files as memory; null where the system has no `mmap`. */
+  readonly mapFile: FileMapping | null;
+  /** Gives memory that the C library keeps for later back to the system, where it can be asked to. */
+  trimMemory(): void;
 }
 
 const FILE_NAMES: Readonly<Record<string, string>> = {
@@ -57,6 +62,18 @@ export function libraryPath(): string {
       `onnxruntime-node ships no library for ${process.platform}/${process.arch}: ${path} does not exist`,
     );
   return path;
+}
+
+/** Opening a session allocates and frees as much as the weights; glibc keeps such holes otherwise. */
+function memoryTrimmer(koffi: Koffi): () => void {
+  if (process.platform !== 'linux') return () => {};
+  try {
+    const trim = koffi.load(null).func('malloc_trim', 'int', ['size_t']);
+    return () => trim(0);
+  } catch {
+    // Another C library than glibc.
+    return () => {};
+  }
 }
 
 const RTLD_NOW = 2;
@@ -99,5 +116,7 @@ export async function openLibrary(path = libraryPath()): Promise<NativeLibrary> 
     address: (data) => koffi.address(data),
     text: (pointer) => koffi.decode.string(pointer),
     flushingDenormals: flushingDenormals(koffi),
+    mapFile: fileMapping(koffi),
+    trimMemory: memoryTrimmer(koffi),
   };
 }

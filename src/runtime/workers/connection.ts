@@ -5,7 +5,7 @@ import { CancelledError, UnavailableError } from '../../errors.js';
 import { workerEntry } from './entry.js';
 import { decodeError } from './error-codec.js';
 import type { FromWorker, ToWorker, WorkerStart } from './messages.js';
-import { freeSessionsAtEnd, prepareLedger } from './thread-end.js';
+import { freeAtEnd, prepareLedger } from './thread-end.js';
 
 export interface ThreadOptions {
   readonly data: unknown;
@@ -50,7 +50,7 @@ export function connect(entry: string, options: ThreadOptions): Promise<Connecti
       ? {}
       : { resourceLimits: { maxOldGenerationSizeMb: options.maxHeapMebibytes } }),
   });
-  freeSessionsAtEnd(worker);
+  freeAtEnd(worker);
   const pending = new Map<number, Pending>();
   let nextId = 0;
   let closing = false;

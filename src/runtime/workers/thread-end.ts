@@ -2,16 +2,22 @@
 
 import type { Worker } from 'node:worker_threads';
 import { openContext } from '../ort/context.js';
-import { prepareLedger, sessionsLeftBy } from '../ort/ledger.js';
+import { type Held, leftBy, prepareLedger } from '../ort/ledger.js';
 
 export { prepareLedger };
 
-/** Frees the onnxruntime sessions that the thread still holds when it ends. */
-export function freeSessionsAtEnd(worker: Worker): void {
+/** Frees the onnxruntime objects that the thread still holds when it ends. */
+export function freeAtEnd(worker: Worker): void {
   const { threadId } = worker;
   worker.once('exit', () => {
-    const left = sessionsLeftBy(threadId);
-    // Without sessions this thread never loads onnxruntime.
-    if (left.length > 0) void openContext().then(({ api }) => left.forEach(api.releaseSession));
+    const left = leftBy(threadId);
+    // Without any, this thread never loads onnxruntime.
+    if (left.length > 0) void free(left);
   });
+}
+
+async function free(left: readonly Held[]): Promise<void> {
+  const { api } = await openContext();
+  for (const { kind, handle } of left)
+    (kind === 'session' ? api.releaseSession : api.releasePrepackedWeights)(handle);
 }

@@ -26,8 +26,30 @@ export interface GraphFile {
   readonly constants?: Readonly<
     Record<string, readonly [shape: readonly number[], data: Float32Array | BigInt64Array]>
   >;
+  /** Constants in a file beside the graph. */
+  readonly external?: Readonly<Record<string, External>>;
   readonly nodes: readonly Node[];
 }
+
+export interface External {
+  readonly type: number;
+  readonly shape: readonly number[];
+  readonly file: string;
+  readonly byteOffset: number;
+  readonly byteLength: number;
+}
+
+const external = ([name, { type, shape, file, byteOffset, byteLength }]: [string, External]) => ({
+  name,
+  dims: [...shape],
+  dataType: type,
+  dataLocation: onnx.TensorProto.DataLocation.EXTERNAL,
+  externalData: [
+    { key: 'location', value: file },
+    { key: 'offset', value: String(byteOffset) },
+    { key: 'length', value: String(byteLength) },
+  ],
+});
 
 function attribute(name: string, value: Attribute): onnx.IAttributeProto {
   const { AttributeType } = onnx.AttributeProto;
@@ -63,12 +85,15 @@ export function writeGraph(path: string, graph: GraphFile): string {
         output: [...node.outputs],
         attribute: Object.entries(node.attributes ?? {}).map(([name, value]) => attribute(name, value)),
       })),
-      initializer: Object.entries(graph.constants ?? {}).map(([name, [dims, data]]) => ({
-        name,
-        dims: [...dims],
-        dataType: data instanceof BigInt64Array ? INT64 : FLOAT32,
-        rawData: new Uint8Array(data.buffer, data.byteOffset, data.byteLength),
-      })),
+      initializer: [
+        ...Object.entries(graph.constants ?? {}).map(([name, [dims, data]]) => ({
+          name,
+          dims: [...dims],
+          dataType: data instanceof BigInt64Array ? INT64 : FLOAT32,
+          rawData: new Uint8Array(data.buffer, data.byteOffset, data.byteLength),
+        })),
+        ...Object.entries(graph.external ?? {}).map(external),
+      ],
       input: Object.entries(graph.inputs).map(valueInfo),
       output: Object.entries(graph.outputs).map(valueInfo),
     },
