@@ -3,3 +3,8 @@
 // Never encodes again what was sampled; never parses tags outside sampled text.
 
 export type * from './events.js';
+export { METHODS } from './methods/index.js';
+export { loadPrompts, type Prompt, type PromptSet, parsePrompt } from './prompt-file.js';
+export { parseAction } from './protocol-reader.js';
+export { createRolloutRunner, type RolloutRunner, type RolloutRunnerOptions } from './runner.js';
+export type { Action } from './turn-reader.js';

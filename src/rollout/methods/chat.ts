@@ -1,0 +1,15 @@
+// The plain chat model: no instruction of ours, no search, the text as it comes. Think blocks are reasoning.
+
+import { promptMessages } from '../conversation.js';
+import { wholeTurn } from './endings.js';
+import type { Method } from './method.js';
+
+export const chat: Method = {
+  name: 'chat',
+  searches: false,
+  promptDigest: () => 'none',
+  async *run(session) {
+    await session.open(session.encodePrompt(promptMessages(session.request.messages)));
+    return yield* wholeTurn(session, { tags: 'think', maxTokens: session.room() });
+  },
+};

@@ -1,0 +1,153 @@
+// Runs a request by its method and closes it: one `done` event, one record, the slot freed on every way out.
+
+import { randomUUID } from 'node:crypto';
+import { CancelledError, ConfigError, InvalidInputError, UnavailableError } from '../errors.js';
+import type { TrajectoryRecord } from '../trajectory/index.js';
+import { citationsOf } from './citations.js';
+import { questionOf } from './conversation.js';
+import type { Rollout, RolloutEvent, RolloutRequest } from './events.js';
+import { METHODS } from './methods/index.js';
+import { CANCELLED, type Ending, type Method } from './methods/method.js';
+import { createSession, type RolloutHouse, type Session } from './session.js';
+
+export interface RolloutRunnerOptions extends RolloutHouse {
+  /**
+   * Gets the record of every rollout that took a slot, also of one whose reader left early and so never saw
+   * `done`. Not called for a rollout that failed.
+   */
+  readonly onRecord?: (record: TrajectoryRecord) => void;
+}
+
+export interface RolloutRunner {
+  /**
+   * Starts when first read. Throws what the engine throws, and
+   * {InvalidInputError} for an unknown method or a conversation without a user message,
+   * {ContextLengthError} for a prompt that does not fit,
+   * {UnavailableError} for a searching method without an index,
+   * {CancelledError} when the signal fires before a slot was taken; after that the rollout ends with `done`
+   * and finish `cancelled`.
+   */
+  run(request: RolloutRequest): Rollout;
+}
+
+/** @throws {ConfigError} a fixed observation of a prompt file is longer than `rollout.observationTokens` */
+export function createRolloutRunner(options: RolloutRunnerOptions): RolloutRunner {
+  checkObservations(options);
+  return { run: (request) => runRollout(options, request) };
+}
+
+function checkObservations({ prompts, tokenizer, config }: RolloutHouse): void {
+  const { prefix, suffix, corrective, failure, budget, forcedAnswer } = prompts.searchR1.observation;
+  const fixed = {
+    'prefix and suffix': prefix + suffix,
+    corrective,
+    failure,
+    'budget and forcedAnswer': budget + forcedAnswer,
+  };
+  for (const [name, text] of Object.entries(fixed)) {
+    const tokens = tokenizer.encodePlain(text).length;
+    if (tokens > config.observationTokens)
+      throw new ConfigError(
+        `prompt of search-r1: ${name} take ${tokens} tokens, but rollout.observationTokens is ${config.observationTokens}`,
+      );
+  }
+}
+
+async function* runRollout(options: RolloutRunnerOptions, request: RolloutRequest): Rollout {
+  const method = METHODS[request.method];
+  if (method === undefined)
+    throw new InvalidInputError(
+      `method: expected one of ${Object.keys(METHODS).join(', ')}, got "${request.method}"`,
+      'method',
+    );
+  if (method.searches && options.retriever === null)
+    throw new UnavailableError(`method "${method.name}" searches, but no index is loaded`);
+  const begun = {
+    id: request.id ?? `traj-${randomUUID()}`,
+    createdAt: Date.now(),
+    indexSnapshotId: method.searches && options.retriever !== null ? options.retriever.snapshotId : null,
+  };
+  const session = createSession(options, request);
+  // What holds if the reader leaves early.
+  let ending: Ending | null = CANCELLED;
+  try {
+    ending = yield* driveMethod(method, session);
+    session.close();
+    const record = recordOf(session, method, begun, ending);
+    options.onRecord?.(record);
+    const done = doneEvent(session, ending, record);
+    ending = null;
+    yield done;
+  } catch (error) {
+    ending = null;
+    throw error;
+  } finally {
+    session.close();
+    if (ending !== null && session.builder !== null)
+      options.onRecord?.(recordOf(session, method, begun, ending));
+  }
+}
+
+/** A failure after the caller asked to stop is the stop itself. */
+async function* driveMethod(method: Method, session: Session): AsyncGenerator<RolloutEvent, Ending> {
+  try {
+    return yield* method.run(session);
+  } catch (error) {
+    const cancelled = error instanceof CancelledError || session.request.signal?.aborted === true;
+    if (!cancelled) throw error;
+    if (session.builder === null) throw error instanceof CancelledError ? error : new CancelledError();
+    return CANCELLED;
+  }
+}
+
+function recordOf(
+  session: Session,
+  method: Method,
+  begun: Pick<TrajectoryRecord, 'id' | 'createdAt' | 'indexSnapshotId'>,
+  ending: Ending,
+): TrajectoryRecord {
+  const { request, house, counts } = session;
+  if (session.builder === null) throw new CancelledError();
+  const answer = session.fallback ? '' : session.answer;
+  return session.builder.build({
+    ...begun,
+    method: method.name,
+    promptTemplateDigest: method.promptDigest(house.prompts),
+    modelDigest: house.generator.info.modelDigest,
+    sampling: {
+      ...request.sampling,
+      maxTokens: request.maxTokens ?? null,
+      stop: request.stop ?? [],
+      stopTokenIds: request.stopTokenIds ?? [],
+      ignoreEos: request.ignoreEos ?? false,
+      actionBudget: request.actionBudget ?? house.config.actionBudget,
+      passages: request.topK ?? house.config.topK,
+    },
+    seed: request.seed ?? null,
+    groupId: request.groupId ?? null,
+    question: questionOf(request.messages),
+    answer: ending.stop === 'answer' || answer !== '' ? answer : null,
+    stop: ending.stop,
+    validActions: counts.validActions,
+    invalidActions: counts.invalidActions,
+    forced: session.forced,
+  });
+}
+
+function doneEvent(session: Session, ending: Ending, record: TrajectoryRecord): RolloutEvent {
+  const { promptTokens, completionTokens, reasoningTokens, injectedTokens } = session.counts;
+  return {
+    type: 'done',
+    answer: session.answer,
+    finish: ending.finish,
+    citations: session.fallback ? [] : citationsOf(session.answer, session.seen),
+    usage: {
+      promptTokens: promptTokens + injectedTokens,
+      completionTokens,
+      reasoningTokens,
+      injectedTokens,
+      searches: record.searches.length,
+    },
+    record,
+  };
+}
