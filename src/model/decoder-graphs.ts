@@ -16,10 +16,8 @@ import {
 import type { DecoderConfig } from './decoder-config.js';
 import { decoderGraph } from './decoder-graph.js';
 import type { DecoderWeights } from './decoder-weights.js';
-import { ropeTables } from './rope.js';
-import { createWeightsFile, type WeightsFile, type WeightsWriter } from './weights-file.js';
-
-export type GraphPrecision = 'fp32' | 'q8' | 'q4';
+import { type GraphPrecision, writeDecoderWeights } from './decoder-weights-file.js';
+import type { WeightsFile } from './weights-file.js';
 
 /** What an engine needs to know of built graphs. */
 export interface EngineGraphs {
@@ -69,7 +67,8 @@ export async function buildDecoderGraphs(options: BuildDecoderOptions): Promise<
   const found = await readManifest(folder, precision, key);
   if (found !== null) return describe(found, options);
 
-  const file = await writeWeights(options);
+  const path = join(folder, `weights-${precision}.bin`);
+  const file = await writeDecoderWeights(weights, precision, path, options.onProgress);
   const graphs = { step: `step-${precision}.onnx`, adapterStep: `step-${precision}-adapters.onnx` };
   const onnx = {
     step: toOnnx(decoderGraph(config, file, { adapters: false })),
@@ -119,68 +118,4 @@ function describe(manifest: Manifest, { weights, precision, folder }: BuildDecod
     maxPositions: config.maxPositions,
     groups: Object.fromEntries(shapes) as Record<AdapterGroup, GroupShape>,
   };
-}
-
-async function writeWeights(options: BuildDecoderOptions): Promise<WeightsFile> {
-  const { weights, precision, folder, onProgress } = options;
-  const { config } = weights;
-  const writer = await createWeightsFile(join(folder, `weights-${precision}.bin`));
-  try {
-    for (let layer = 0; layer < config.layers; layer++) {
-      onProgress?.({ stage: 'weights', done: layer, total: config.layers + 1, unit: 'layers' });
-      await writeLayer(writer, weights, layer);
-    }
-    onProgress?.({ stage: 'weights', done: config.layers, total: config.layers + 1, unit: 'layers' });
-    await writeEnds(writer, weights);
-    return await writer.finish();
-  } catch (error) {
-    await writer.abort();
-    throw error;
-  }
-}
-
-async function writeLayer(writer: WeightsWriter, weights: DecoderWeights, layer: number): Promise<void> {
-  const { config } = weights;
-  const prefix = `layers.${layer}`;
-  for (const group of ADAPTER_GROUPS) {
-    const parts = GROUP_MODULES[group].map((module) => weights.layer(layer, module));
-    const { inputs, outputs } = groupShape(config, group);
-    await writer.add(`${prefix}.${group}.weight`, 'float32', [outputs, inputs], joined(parts));
-  }
-  if (config.qkvBias) {
-    const biases = (['qBias', 'kBias', 'vBias'] as const).map((part) => weights.layer(layer, part));
-    const { outputs } = groupShape(config, 'qkv');
-    await writer.add(`${prefix}.qkv.bias`, 'float32', [outputs], joined(biases));
-  }
-  for (const part of ['attentionNorm', 'mlpNorm'] as const)
-    await writer.add(`${prefix}.${part}.scale`, 'float32', [config.hiddenSize], weights.layer(layer, part));
-  if (config.qkNorm)
-    for (const part of ['qNorm', 'kNorm'] as const)
-      await writer.add(`${prefix}.${part}.scale`, 'float32', [config.headDim], weights.layer(layer, part));
-}
-
-/** Embedding, head, last norm and rotary tables. */
-async function writeEnds(writer: WeightsWriter, weights: DecoderWeights): Promise<void> {
-  const { config } = weights;
-  const table = [config.vocabSize, config.hiddenSize];
-  await writer.add('embedding.weight', 'float32', table, weights.part('embedding'));
-  if (config.tiedHead) writer.alias('head.weight', 'embedding.weight');
-  else await writer.add('head.weight', 'float32', table, weights.part('head'));
-  await writer.add('norm.scale', 'float32', [config.hiddenSize], weights.part('norm'));
-  const { headDim, ropeTheta: theta, ropeScaling: scaling, maxPositions } = config;
-  const stored = scaling.kind === 'stored' ? { storedFactors: weights.part('ropeFactors') } : {};
-  const { cosines, sines } = ropeTables({ headDim, theta, scaling, ...stored }, maxPositions);
-  await writer.add('rope.cosines', 'float32', [maxPositions, headDim / 2], cosines);
-  await writer.add('rope.sines', 'float32', [maxPositions, headDim / 2], sines);
-}
-
-function joined(parts: readonly Float32Array[]): Float32Array {
-  if (parts.length === 1) return parts[0]!;
-  const result = new Float32Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    result.set(part, at);
-    at += part.length;
-  }
-  return result;
 }

@@ -16,7 +16,6 @@ export {
   type BuildDecoderOptions,
   buildDecoderGraphs,
   type EngineGraphs,
-  type GraphPrecision,
 } from './decoder-graphs.js';
 export {
   type DecoderWeights,
@@ -26,4 +25,22 @@ export {
   linearShape,
   type ModelPart,
 } from './decoder-weights.js';
+export type { GraphPrecision } from './decoder-weights-file.js';
 export { type DecoderSource, describeDecoder } from './describe-decoder.js';
+export {
+  ensureModel,
+  type GivenConventions,
+  hasModel,
+  type ImportOptions,
+  importManifest,
+  importModel,
+  listModels,
+  type ModelRecord,
+  openModel,
+  type PrepareOptions,
+  preparePrecision,
+  type RecordFile,
+  removeModel,
+  type StoredModel,
+  verifyModel,
+} from './store/index.js';

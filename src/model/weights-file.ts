@@ -32,8 +32,8 @@ export interface WeightsWriter {
     shape: readonly number[],
     data: Float32Array | Uint8Array,
   ): Promise<void>;
-  /** A second name for a tensor that was added. */
-  alias(name: string, target: string): void;
+  /** A second name for a tensor that was added, perhaps seen in another shape. */
+  alias(name: string, target: string, shape?: readonly number[]): void;
   /** Makes the file appear under its name. */
   finish(): Promise<WeightsFile>;
   /** Drops what was written. */
@@ -63,8 +63,9 @@ export async function createWeightsFile(path: string): Promise<WeightsWriter> {
       };
       end += padding.byteLength + bytes.byteLength;
     },
-    alias(name, target) {
-      tensors[name] = tensors[target]!;
+    alias(name, target, shape) {
+      const tensor = tensors[target] as StoredTensor;
+      tensors[name] = { ...tensor, shape: shape ?? tensor.shape };
     },
     async finish() {
       await handle.sync();

@@ -8,6 +8,7 @@ import { cumSum } from './cum-sum.js';
 import { div } from './div.js';
 import { fusedMatMul } from './fused-mat-mul.js';
 import { gather } from './gather.js';
+import { gatherBlockQuantized } from './gather-block-quantized.js';
 import { gelu } from './gelu.js';
 import { groupQueryAttention } from './group-query-attention.js';
 import { layerNormalization } from './layer-normalization.js';
@@ -31,6 +32,7 @@ const DEFINITIONS = {
   Div: div,
   FusedMatMul: fusedMatMul,
   Gather: gather,
+  GatherBlockQuantized: gatherBlockQuantized,
   Gelu: gelu,
   GroupQueryAttention: groupQueryAttention,
   LayerNormalization: layerNormalization,

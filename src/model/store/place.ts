@@ -14,6 +14,7 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import { CancelledError, InvalidInputError } from '../../errors.js';
 import { syncFolder, writeFileAtomic } from '../../util/atomic-file.js';
 import { sha256File, sha256Hex } from '../../util/digest.js';
@@ -67,10 +68,10 @@ export async function placeModel(
   });
   const aside = held.path;
   try {
+    const meter = await byteMeter(head.id, files, options);
     await emptyFolder(aside);
     const placed: RecordFile[] = [];
     for (const file of files) {
-      if (options.signal?.aborted) throw new CancelledError();
       options.onProgress?.({
         stage: `import ${head.id}`,
         done: placed.length,
@@ -83,33 +84,59 @@ export async function placeModel(
     const record: ModelRecord = { formatVersion: 1, ...content, digest: recordDigest(content) };
     await options.check(storedModel(aside, record));
     await writeFileAtomic(join(aside, RECORD_NAME), `${JSON.stringify(record, null, 2)}\n`);
-    options.onProgress?.({
-      stage: `import ${head.id}`,
-      done: files.length,
-      total: files.length,
-      unit: 'files',
-    });
     return await moveIntoPlace(home, aside, folder, record);
   } finally {
     await held.release(true);
   }
 }
 
-async function placeFile(aside: string, { name, role, from }: SourceFile): Promise<RecordFile> {
+/** Reports the bytes of all files together; stops the work when the caller wants it stopped. */
+type Meter = (bytes: number) => void;
+
+async function byteMeter(
+  id: string,
+  files: readonly SourceFile[],
+  { onProgress, signal }: PlaceOptions,
+): Promise<Meter> {
+  const sizes = await Promise.all(
+    files.map(async ({ from }) => (from.kind === 'user' ? (await stat(from.file)).size : 0)),
+  );
+  const total = sizes.reduce((sum, size) => sum + size, 0);
+  let done = 0;
+  return (bytes) => {
+    if (signal?.aborted) throw new CancelledError();
+    done += bytes;
+    onProgress?.({ stage: `import ${id}`, done, total, unit: 'bytes' });
+  };
+}
+
+async function placeFile(aside: string, { name, role, from }: SourceFile, meter: Meter): Promise<RecordFile> {
   if (basename(name) !== name) throw new InvalidInputError(`"${name}" is no plain file name`);
   const target = join(aside, name);
-  const derived = from.kind === 'text';
-  if (from.kind === 'text') await writeFile(target, from.text, { flag: 'wx' });
-  else if (from.kind === 'user') await copyFile(from.file, target, constants.COPYFILE_FICLONE);
-  else await link(from.file, target).catch(() => copyFile(from.file, target, constants.COPYFILE_FICLONE));
+  let sha256: string;
+  if (from.kind === 'text') {
+    await writeFile(target, from.text, { flag: 'wx' });
+    sha256 = sha256Hex(from.text);
+  } else if (from.kind === 'cache') {
+    await link(from.file, target).catch(() => copyFile(from.file, target));
+    sha256 = from.sha256;
+  } else sha256 = await copyUserFile(from.file, target, meter);
   await syncFile(target);
-  const sha256 =
-    from.kind === 'cache'
-      ? from.sha256
-      : from.kind === 'text'
-        ? sha256Hex(from.text)
-        : await sha256File(target);
-  return { path: name, role, sizeBytes: (await stat(target)).size, sha256, derived };
+  return { path: name, role, sizeBytes: (await stat(target)).size, sha256, derived: from.kind === 'text' };
+}
+
+/** Shares blocks where the file system can, else copies; gives the sum of what the copy holds. */
+async function copyUserFile(file: string, target: string, meter: Meter): Promise<string> {
+  try {
+    await copyFile(file, target, constants.COPYFILE_FICLONE_FORCE);
+  } catch {
+    await pipeline(createReadStream(file, { highWaterMark: 1 << 20 }), createWriteStream(target));
+  }
+  let before = 0;
+  return sha256File(target, (total) => {
+    meter(total - before);
+    before = total;
+  });
 }
 
 /** What a killed process left is of no use here. */
