@@ -3,8 +3,14 @@ import { join } from 'node:path';
 import { Command, CommanderError } from 'commander';
 import { packageRoot } from '../config/index.js';
 import { CancelledError, ConfigError, InvalidInputError, SearchloopError } from '../errors.js';
+import { askCommand } from './ask.js';
+import { benchCommand } from './bench.js';
 import { configCommand } from './config-command.js';
 import { addGlobalFlags } from './context.js';
+import { doctorCommand } from './doctor.js';
+import { modelsCommand } from './models.js';
+import { serveCommand } from './serve.js';
+import { setupCommand } from './setup.js';
 
 /** Runs one command line and returns its exit code. */
 export async function runCli(argv: readonly string[]): Promise<number> {
@@ -27,7 +33,15 @@ export async function runCli(argv: readonly string[]): Promise<number> {
 }
 
 function commands(): Command[] {
-  return [configCommand()];
+  return [
+    setupCommand(),
+    serveCommand(),
+    askCommand(),
+    modelsCommand(),
+    configCommand(),
+    doctorCommand(),
+    benchCommand(),
+  ];
 }
 
 function exitCodeOf(error: unknown): number {

@@ -1,6 +1,7 @@
 // Puts the files of a model together aside and renames the folder into place, its record written last: a process
 // killed at any moment leaves a whole model or none.
 
+import { createReadStream, createWriteStream } from 'node:fs';
 import {
   constants,
   copyFile,
@@ -72,13 +73,7 @@ export async function placeModel(
     await emptyFolder(aside);
     const placed: RecordFile[] = [];
     for (const file of files) {
-      options.onProgress?.({
-        stage: `import ${head.id}`,
-        done: placed.length,
-        total: files.length,
-        unit: 'files',
-      });
-      placed.push(await placeFile(aside, file));
+      placed.push(await placeFile(aside, file, meter));
     }
     const content = { ...head, files: placed };
     const record: ModelRecord = { formatVersion: 1, ...content, digest: recordDigest(content) };

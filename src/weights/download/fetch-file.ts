@@ -53,17 +53,24 @@ async function fetchOnce(
   let writer = await openCheckedWriter(partial, startSum(wanted));
   const continued = writer.size > 0;
   try {
+    let startedOver = false;
+    let received = false;
     for (let fruitless = 0; writer.size < wanted.sizeBytes; ) {
       const before = writer.size;
       try {
-        const response = await place.client.read(place.repo, place.revision, wanted.path, writer.size);
+        const response = await place.client.read(place.repo, place.revision, wanted, writer.size);
         if (response) await copyBody(response, writer, wanted, options);
-        else writer = await startOver(writer, wanted, partial);
+        else {
+          if (startedOver)
+            throw new HubError(`${wanted.path}: the server cannot continue a transfer`, { retryable: false });
+          startedOver = true;
+          writer = await startOver(writer, wanted, partial);
+        }
       } catch (error) {
         if (options.signal?.aborted) throw new CancelledError();
+        received ||= writer.size > before;
         fruitless = writer.size > before ? 0 : fruitless + 1;
-        const giveUp = !isRetryable(error) || fruitless >= FRUITLESS_TRIES;
-        if (giveUp) throw error;
+        if (!isRetryable(error, received) || fruitless >= FRUITLESS_TRIES) throw error;
         await sleep(RETRY_PAUSE_MS * 2 ** fruitless);
       }
     }
@@ -73,9 +80,9 @@ async function fetchOnce(
   }
 }
 
-/** What cannot be reached at all is left at once, so that the next source gets its turn. */
-function isRetryable(error: unknown): boolean {
-  if (error instanceof HubError) return error.retryable && !error.unreachable;
+/** A hub that could not be reached from the start is left at once, so that the next source gets its turn. */
+function isRetryable(error: unknown, received: boolean): boolean {
+  if (error instanceof HubError) return error.retryable && (received || !error.unreachable);
   return error instanceof DownloadError;
 }
 

@@ -2,7 +2,7 @@
 
 import { fileDownloadInfo, HubApiError, listFiles, modelInfo } from '@huggingface/hub';
 import type { HubEnvironment } from '../../config/index.js';
-import { CancelledError, DownloadError, NotFoundError } from '../../errors.js';
+import { CancelledError, DownloadError, IntegrityError, NotFoundError } from '../../errors.js';
 import type { WantedFile } from './wanted.js';
 
 /** Longest wait for the head of an answer: a hub that cannot be reached is given up within this. */
@@ -16,9 +16,9 @@ export interface HubClient {
   list(repo: string, revision: string): Promise<WantedFile[]>;
   /**
    * Bytes of a file from `start` on; null when the server cannot continue there (then ask for all).
-   * @throws {DownloadError | NotFoundError} with status and address
+   * @throws {HubError | NotFoundError} with status and address; {IntegrityError} the hub has it in another size
    */
-  read(repo: string, revision: string, path: string, start: number): Promise<Response | null>;
+  read(repo: string, revision: string, file: WantedFile, start: number): Promise<Response | null>;
 }
 
 /** The hub refused or failed; `retryable` when a later try may do better. */
@@ -70,10 +70,14 @@ export function createHubClient(environment: HubEnvironment, signal?: AbortSigna
           if (entry.type === 'file') files.push(wantedOf(entry));
         return files;
       }),
-    read: (repo, revision, path, start) =>
+    read: (repo, revision, { path, sizeBytes }, start) =>
       call(`${repo}/${path}`, async () => {
         const info = await fileDownloadInfo({ repo, path, revision, hubUrl: endpoint, fetch: hubFetch });
         if (!info) throw new NotFoundError(`${repo} at ${revision} has no file ${path} (${endpoint})`);
+        if (info.size !== sizeBytes)
+          throw new IntegrityError(
+            `${path} from ${endpoint}/${repo}: expected ${sizeBytes} bytes, the hub has ${info.size}`,
+          );
         const response = await hubFetch(info.url, { headers: start > 0 ? { Range: `bytes=${start}-` } : {} });
         if (response.status === 416 || (start > 0 && !continuesAt(response, start))) {
           await response.body?.cancel();
@@ -132,7 +136,7 @@ function fetchWithToken(environment: HubEnvironment, signal?: AbortSignal): type
 
 function hubError(error: unknown, what: string, endpoint: string, signal?: AbortSignal): Error {
   if (signal?.aborted) return new CancelledError();
-  if (error instanceof NotFoundError) return error;
+  if (error instanceof NotFoundError || error instanceof IntegrityError) return error;
   if (error instanceof HubApiError) {
     const { statusCode } = error;
     const reason =
