@@ -10,7 +10,7 @@ import { createBinding } from './io-binding.js';
 import { enter, strike } from './ledger.js';
 import { sessionEntries } from './session-entries.js';
 import { requestTerminate } from './terminate.js';
-import { openWeights, useWeights } from './weights.js';
+import { openWeights, type UsedWeights, useWeights } from './weights.js';
 
 const OPTIMIZE_ALL = 99;
 
@@ -83,7 +83,7 @@ function createSession(
 ): { session: Handle; weightsDone: (() => void) | undefined } {
   const { api, env, library } = context;
   const handle = api.createSessionOptions();
-  let weights: ReturnType<typeof useWeights> = null;
+  let weights: UsedWeights | null = null;
   try {
     api.setGraphOptimization(handle, OPTIMIZE_ALL);
     api.setThreads(handle, options.threads);
@@ -95,6 +95,7 @@ function createSession(
         ? api.createSession(env, graphFile, handle)
         : api.createSessionWithPrepackedWeights(env, graphFile, handle, weights.prepacked),
     );
+    weights?.packed();
     return { session, weightsDone: weights?.done };
   } catch (cause) {
     weights?.done();

@@ -7,6 +7,7 @@ import type { SharedWeights, WeightTensor } from '../session.js';
 import type { Handle } from './api.js';
 import type { Context } from './context.js';
 import { elementCode, tensorBytes } from './element-type.js';
+import type { FileMapping } from './file-mapping.js';
 import { enter, strike } from './ledger.js';
 
 interface Shared {
@@ -14,6 +15,7 @@ interface Shared {
   readonly prepacked: Handle;
   /** Sessions, and the opener until it closes. */
   users: number;
+  readonly forgetPages: () => void;
   readonly free: () => void;
 }
 
@@ -28,7 +30,7 @@ export function openWeights(
   const { api, library } = context;
   const mapping = library.mapFile;
   if (mapping === null) return { close() {} };
-  const { address, length, unmap } = mapFile(mapping, file, tensors);
+  const { address, length } = mapFile(mapping, file, tensors);
   const handles = new Map<string, Handle>();
   for (const [name, tensor] of Object.entries(tensors))
     handles.set(name, tensorAt(context, address + BigInt(tensor.byteOffset), tensor));
@@ -38,11 +40,12 @@ export function openWeights(
     tensors: handles,
     prepacked,
     users: 1,
+    forgetPages: () => mapping.forget(address, length),
     free() {
       strike(prepacked);
       api.releasePrepackedWeights(prepacked);
       for (const handle of handles.values()) api.releaseValue(handle);
-      unmap(address, length);
+      mapping.unmap(address, length);
     },
   };
   let open = true;
@@ -70,30 +73,35 @@ function release(shared: Shared): void {
   if (--shared.users === 0) shared.free();
 }
 
+export interface UsedWeights {
+  /** Container of packed weights to make the session with. */
+  readonly prepacked: Handle;
+  /** To be called when the session is made: what was packed is not read again. */
+  readonly packed: () => void;
+  /** To be called when the session is closed. */
+  readonly done: () => void;
+}
+
 /**
  * Puts shared weights into a session's options.
- * @returns the container of packed weights to make the session with, and what the closing session calls
+ * @returns null where nothing is shared
  * @throws {RuntimeError} the weights are closed
  */
 export function useWeights(
   { api }: Context,
   sessionOptions: Handle,
   weights: SharedWeights,
-): { prepacked: Handle; done: () => void } | null {
+): UsedWeights | null {
   const shared = opened.get(weights);
   // Nothing was mapped on this system.
   if (shared === undefined) return null;
   if (shared.users === 0) throw new RuntimeError('the shared weights are closed');
   for (const [name, handle] of shared.tensors) api.addInitializer(sessionOptions, name, handle);
   shared.users++;
-  return { prepacked: shared.prepacked, done: () => release(shared) };
+  return { prepacked: shared.prepacked, packed: shared.forgetPages, done: () => release(shared) };
 }
 
-function mapFile(
-  { map, unmap }: NonNullable<Context['library']['mapFile']>,
-  file: string,
-  tensors: Readonly<Record<string, WeightTensor>>,
-) {
+function mapFile({ map }: FileMapping, file: string, tensors: Readonly<Record<string, WeightTensor>>) {
   let descriptor: number;
   try {
     descriptor = openSync(file, 'r');
@@ -109,7 +117,7 @@ function mapFile(
           `${file}: tensor "${name}" spans bytes ${byteOffset} to ${end} of ${length}`,
         );
     }
-    return { address: map(descriptor, length), length, unmap };
+    return { address: map(descriptor, length), length };
   } finally {
     closeSync(descriptor);
   }
