@@ -180,7 +180,7 @@ test('leaving the loop stops the rollout; another stream is not touched', async 
   for await (const chunk of await other) text += chunk.choices[0]?.delta.content ?? '';
   expect(text).toBe('b'.repeat(20));
   await eventually(() => server.runner.running === 0);
-  expect([...server.runner.ends].sort()).toEqual(['cancelled', 'done']);
+  expect([...server.runner.ends].sort()).toEqual(['done', 'stopped']);
 });
 
 test('abort of a plain request stops the rollout; aborting again or after the end is a no-op', async () => {
@@ -196,7 +196,7 @@ test('abort of a plain request stops the rollout; aborting again or after the en
   controller.abort();
   await failed;
   await eventually(() => server.runner.running === 0);
-  expect(server.runner.ends).toEqual(['cancelled']);
+  expect(server.runner.ends).toEqual(['stopped']);
 });
 
 test('models: list and retrieve, adapters too', async () => {

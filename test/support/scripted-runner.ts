@@ -16,6 +16,8 @@ import type { TokenOrigin, TrajectoryRecord } from '../../src/trajectory/index.j
 
 export type Step =
   | { readonly think: string }
+  /** Reasoning text that costs no memory of its own: for tests of what others keep. */
+  | { readonly noise: string }
   | { readonly search: string; readonly passages?: readonly Passage[]; readonly error?: string }
   /** Cut into tokens (bytes); text comes with the token that completes a character. */
   | { readonly answer: string }
@@ -31,8 +33,8 @@ export type Script = (request: RolloutRequest, choice: number) => Iterable<Step>
 export interface ScriptedRunner {
   run(request: RolloutRequest): Rollout;
   readonly requests: RolloutRequest[];
-  /** How rollouts ended, in order of their end. */
-  readonly ends: ('done' | 'failed' | 'cancelled' | 'left')[];
+  /** How rollouts ended, in order of their end. `stopped`: by the signal, or by a reader that left. */
+  readonly ends: ('done' | 'failed' | 'stopped')[];
   /** Events handed out so far. */
   readonly yielded: number;
   readonly running: number;
@@ -73,7 +75,7 @@ export function scriptedRunner(script: Script): ScriptedRunner {
   };
 
   async function* play(request: RolloutRequest, steps: Iterable<Step> | AsyncIterable<Step>): Rollout {
-    let end: ScriptedRunner['ends'][number] = 'left';
+    let end: ScriptedRunner['ends'][number] = 'stopped';
     state.running += 1;
     try {
       for await (const event of eventsOf(request, steps)) {
@@ -82,7 +84,7 @@ export function scriptedRunner(script: Script): ScriptedRunner {
       }
       end = 'done';
     } catch (error) {
-      end = error instanceof CancelledError ? 'cancelled' : 'failed';
+      end = error instanceof CancelledError ? 'stopped' : 'failed';
       throw error;
     } finally {
       state.running -= 1;
@@ -102,6 +104,7 @@ async function* eventsOf(
     if ('waitMs' in step) await abortable(sleep(step.waitMs), request.signal);
     else if ('until' in step) await abortable(step.until, request.signal);
     else if ('think' in step) yield draft.think(step.think);
+    else if ('noise' in step) yield { type: 'reasoning.delta', text: step.noise };
     else if ('search' in step) yield* draft.search(step);
     else if ('answer' in step) yield* draft.answer(step.answer);
     else {

@@ -16,7 +16,8 @@ export function readBody(limitBytes: number): RequestHandler[] {
         'unsupported_media_type',
         'expected the header "Content-Type: application/json"',
       );
-    if (/charset\s*=\s*"?(?!utf-?8\b)/i.test(type ?? ''))
+    const charset = type?.match(/charset\s*=\s*"?([^\s";]+)/i)?.[1];
+    if (charset !== undefined && !/^utf-?8$/i.test(charset))
       throw new RequestError('unsupported_media_type', 'expected a body in UTF-8');
     next();
   };

@@ -7,7 +7,7 @@ import { CLOSE, closeReason } from './close.js';
 export interface OutboxOptions {
   /** Unsent bytes at which senders wait. */
   readonly bufferBytes: number;
-  /** Unsent bytes at which the socket is closed. */
+  /** Unsent bytes at which one more event closes the socket. */
   readonly hardBytes: number;
   /** Longest wait for a client that takes nothing. */
   readonly slowReaderTimeoutMs: number;
@@ -31,6 +31,11 @@ export function createOutbox(socket: WebSocket, options: OutboxOptions): Outbox 
   return {
     async send(event) {
       if (socket.readyState !== socket.OPEN) throw new CancelledError('the socket is closed');
+      // Before it is sent: one big event to a client that reads is no fault.
+      if (socket.bufferedAmount >= options.hardBytes) {
+        giveUp('too much lies unsent');
+        throw new CancelledError('the socket is closed');
+      }
       const sent = new Promise<void>((resolve, reject) => {
         socket.send(JSON.stringify(event), (error) =>
           error ? reject(new CancelledError('the socket is closed', { cause: error })) : resolve(),
@@ -40,7 +45,6 @@ export function createOutbox(socket: WebSocket, options: OutboxOptions): Outbox 
         sent.catch(() => {});
         return;
       }
-      if (socket.bufferedAmount >= options.hardBytes) giveUp('too much lies unsent');
       await watched(sent, socket, options.slowReaderTimeoutMs, () => giveUp('nothing was read for too long'));
     },
   };

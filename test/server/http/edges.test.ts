@@ -1,0 +1,160 @@
+// What is not a proper request still gets the JSON envelope, an id, and leaves the server alive.
+
+import { connect } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { post, QUESTION, startTestServer, type TestServer } from '../../support/test-server.js';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer({ server: { bodyLimitBytes: 200_000 } });
+});
+afterAll(() => server.close());
+
+const chatUrl = () => `${server.url}/v1/chat/completions`;
+
+async function expectError(response: Response, status: number, code: string | null) {
+  const text = await response.text();
+  expect([response.status, response.headers.get('content-type')]).toEqual([
+    status,
+    'application/json; charset=utf-8',
+  ]);
+  expect(response.headers.get('x-request-id')).toMatch(/^req_/);
+  expect(text.length).toBeLessThan(16 * 1024);
+  const { error } = JSON.parse(text);
+  expect(Object.keys(error).sort()).toEqual(['code', 'message', 'param', 'type']);
+  expect(error).toMatchObject({ code, message: expect.any(String), type: expect.any(String) });
+}
+
+const send = (init: RequestInit, path = '/v1/chat/completions') => fetch(`${server.url}${path}`, init);
+const json = { 'content-type': 'application/json' };
+
+test.each([
+  '/',
+  '/nothing',
+  '/v1',
+  '/v1/nothing',
+  '/v1/chat/completions/x',
+  '/V1/none',
+  `/${'x'.repeat(3000)}`,
+])('no route %s', async (path) => expectError(await send({}, path), 404, 'not_found'));
+
+test.each([
+  ['GET', '/v1/chat/completions', 'POST'],
+  ['DELETE', '/v1/models', 'GET'],
+  ['POST', '/v1/models/searchloop', 'GET'],
+  ['PUT', '/retrieve', 'POST'],
+  ['POST', '/healthz', 'GET'],
+  ['POST', '/v1/stream', 'GET'],
+])('wrong method %s %s', async (method, path, allow) => {
+  const response = await send({ method }, path);
+  expect(response.headers.get('allow')).toBe(allow);
+  await expectError(response, 405, 'method_not_allowed');
+});
+
+test('a socket route without an upgrade', async () =>
+  expectError(await send({}, '/v1/stream'), 426, 'upgrade_required'));
+
+test.each([
+  ['no body', ''],
+  ['no JSON', 'hello'],
+  ['cut', '{"model":"searchloop"'],
+  ['two values', '{} {}'],
+  ['deep', `{"a":${'['.repeat(1000)}${']'.repeat(1000)}}`],
+  [
+    'raw invalid UTF-8',
+    Buffer.concat([Buffer.from('{"model":"'), Buffer.from([0xff, 0xfe]), Buffer.from('"}')]),
+  ],
+  [
+    'a truncated character',
+    Buffer.concat([Buffer.from('{"model":"'), Buffer.from([0xf0, 0x9f]), Buffer.from('"}')]),
+  ],
+])('%s', async (_name, body) => expectError(await post(chatUrl(), body), 400, 'invalid_json'));
+
+test.each(['null', '5', '"text"', '[]', 'true'])('JSON, but no object: %s', async (body) =>
+  expectError(await post(chatUrl(), body), 400, null),
+);
+
+test.each([
+  'text/plain',
+  'application/x-www-form-urlencoded',
+  'multipart/form-data',
+  'application/json; charset=latin1',
+])('content type %s', async (type) => {
+  const response = await post(chatUrl(), QUESTION, { headers: { 'content-type': type } });
+  await expectError(response, 415, 'unsupported_media_type');
+});
+
+test.each(['application/json; charset=utf-8', 'application/JSON;charset="UTF-8"', 'application/vnd.x+json'])(
+  'content type %s is read',
+  async (type) =>
+    expect((await post(chatUrl(), QUESTION, { headers: { 'content-type': type } })).status).toBe(200),
+);
+
+test('compressed bodies: gzip is read, its bombs are not, other codings are refused', async () => {
+  const gzip = (value: string) =>
+    send({ method: 'POST', headers: { ...json, 'content-encoding': 'gzip' }, body: gzipSync(value) });
+  expect((await gzip(JSON.stringify(QUESTION))).status).toBe(200);
+  await expectError(await gzip(' '.repeat(20_000_000)), 413, 'request_too_large');
+  const odd = { ...json, 'content-encoding': 'rot13' };
+  await expectError(await send({ method: 'POST', headers: odd, body: '{}' }), 415, 'unsupported_media_type');
+});
+
+test('over the limit', async () => {
+  const content = 'x'.repeat(300_000);
+  await expectError(
+    await post(chatUrl(), { ...QUESTION, messages: [{ role: 'user', content }] }),
+    413,
+    'request_too_large',
+  );
+});
+
+test('half a character in JSON is replaced, not a crash', async () => {
+  const response = await post(
+    chatUrl(),
+    '{"model":"searchloop","messages":[{"role":"user","content":"a\\ud800b"}]}',
+  );
+  expect(response.status).toBe(200);
+  expect(server.runner.requests.at(-1)?.messages[0]?.content).toBe('a\ufffdb');
+});
+
+test('20,000 bad messages make one small error', async () => {
+  const messages = Array(20_000).fill({});
+  await expectError(await post(chatUrl(), { ...QUESTION, messages }), 400, null);
+  await expectError(await post(chatUrl(), { ...QUESTION, messages: messages.slice(0, 9000) }), 400, null);
+});
+
+test('a sane request id comes back; an odd one is replaced', async () => {
+  const idOf = async (id: string) =>
+    (await send({ headers: { 'x-request-id': id } }, '/healthz')).headers.get('x-request-id');
+  expect(await idOf('trace-1.a:b_c')).toBe('trace-1.a:b_c');
+  for (const id of ['', 'a b', 'x'.repeat(129), '<script>', 'é'])
+    expect(await idOf(id)).toMatch(/^req_[0-9a-f]{24}$/);
+});
+
+/** Sends bytes as they are and reads all that comes back. */
+function raw(bytes: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(new URL(server.url).port), '127.0.0.1', () => socket.write(bytes));
+    let text = '';
+    socket.on('data', (data) => {
+      text += data;
+    });
+    socket.on('error', reject);
+    socket.on('close', () => resolve(text));
+  });
+}
+
+test('what is no HTTP gets JSON and a closed connection', async () => {
+  for (const [bytes, status] of [
+    ['hello\r\n\r\n', 400],
+    ['GET / HTTP/1.1\r\nbad header\r\n\r\n', 400],
+    [`GET / HTTP/1.1\r\nHost: x\r\nA: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
+  ] as const) {
+    const [head, body] = (await raw(bytes)).split('\r\n\r\n');
+    expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(head).toContain('x-request-id: req_');
+    expect(JSON.parse(body!)).toMatchObject({ error: { type: 'invalid_request_error' } });
+  }
+});
+
+test('the server is still there', async () => expect((await post(chatUrl(), QUESTION)).status).toBe(200));

@@ -1,0 +1,73 @@
+// A client that reads slowly or not at all holds up its own rollout and nothing else.
+
+import type { Script } from '../../support/scripted-runner.js';
+import { slowPost } from '../../support/slow-client.js';
+import { eventually, post, QUESTION, startTestServer, type TestServer } from '../../support/test-server.js';
+
+const PATH = '/v1/chat/completions';
+const TEXT = 'x'.repeat(64 * 1024);
+const EVENTS = 800;
+/** 50 MB of reasoning. */
+const long: Script = (request) =>
+  request.method === 'direct' ? [{ answer: 'quick' }] : Array(EVENTS).fill({ noise: TEXT });
+
+let server: TestServer;
+afterEach(() => server.close());
+
+test('a stalled reader pauses its rollout near the mark; others go on; it gets all when it reads again', async () => {
+  server = await startTestServer({
+    script: long,
+    server: { streamBufferBytes: 1024 * 1024, reasoningFields: 'reasoning' },
+  });
+  const before = process.memoryUsage().rss;
+  const client = await slowPost(server.url, PATH, { ...QUESTION, stream: true });
+  let seen = -1;
+  await eventually(() => {
+    const now = server.runner.yielded;
+    const still = now === seen && now > 0;
+    seen = now;
+    return still;
+  });
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  // One megabyte and what the two kernels hold.
+  expect(server.runner.yielded).toBeLessThan(EVENTS / 4);
+  expect(process.memoryUsage().rss - before).toBeLessThan(100 * 1024 * 1024);
+  const other = await post(server.url + PATH, { ...QUESTION, model: 'searchloop:direct' });
+  expect(other.status).toBe(200);
+  client.resume();
+  await client.closed;
+  expect(client.text().split(TEXT).length - 1).toBe(EVENTS);
+  expect(client.text()).toContain('data: [DONE]');
+  expect(server.runner.ends.sort()).toEqual(['done', 'done']);
+});
+
+test('one that reads nothing for too long is cut off and its rollout ended', async () => {
+  server = await startTestServer({ script: long, server: { slowReaderTimeoutMs: 1000 } });
+  const client = await slowPost(server.url, PATH, { ...QUESTION, stream: true });
+  await eventually(() => server.runner.running === 1);
+  await eventually(() => server.runner.running === 0);
+  expect(server.runner.ends).toEqual(['stopped']);
+  client.resume();
+  await client.closed;
+  expect(client.text()).not.toContain('[DONE]');
+});
+
+test('one that waits for us is not cut off', async () => {
+  server = await startTestServer({
+    script: () => [{ answer: 'a' }, { waitMs: 1600 }, { answer: 'b' }],
+    server: { slowReaderTimeoutMs: 1000 },
+  });
+  const response = await post(server.url + PATH, { ...QUESTION, stream: true });
+  expect(await response.text()).toContain('[DONE]');
+});
+
+test('a client that vanishes ends its rollout', async () => {
+  server = await startTestServer({ script: () => [{ answer: 'a' }, { until: new Promise(() => {}) }] });
+  for (const stream of [true, false]) {
+    const client = await slowPost(server.url, PATH, { ...QUESTION, stream });
+    await eventually(() => server.runner.running === 1);
+    client.socket.destroy();
+    await eventually(() => server.runner.running === 0);
+  }
+  expect(server.runner.ends).toEqual(['stopped', 'stopped']);
+});

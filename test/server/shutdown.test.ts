@@ -1,0 +1,49 @@
+import { WebSocket } from 'ws';
+import type { Script } from '../support/scripted-runner.js';
+import { eventually, post, QUESTION, sseData, startTestServer } from '../support/test-server.js';
+
+const PATH = '/v1/chat/completions';
+
+test('running answers finish; new requests are refused', async () => {
+  let release = (): void => {};
+  const gate = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const script: Script = () => [{ answer: 'a' }, { until: gate }, { answer: 'b' }];
+  const server = await startTestServer({ script, server: { shutdownGraceMs: 20_000 } });
+  const stream = await post(server.url + PATH, { ...QUESTION, stream: true });
+  const plain = post(server.url + PATH, QUESTION);
+  await eventually(() => server.runner.running === 2);
+  const closed = server.close();
+  await expect(fetch(`${server.url}/healthz`)).rejects.toThrow();
+  release();
+  const data = sseData(await stream.text());
+  expect(data.at(-1)).toBe('[DONE]');
+  expect(JSON.parse(data.at(-2)!)).toMatchObject({ choices: [{ finish_reason: 'stop' }] });
+  expect(await (await plain).json()).toMatchObject({ choices: [{ message: { content: 'ab' } }] });
+  await closed;
+});
+
+test('what is left after the grace ends with an error, not with a finish reason', async () => {
+  const script: Script = () => [{ answer: 'a' }, { until: new Promise(() => {}) }];
+  const server = await startTestServer({ script, server: { shutdownGraceMs: 50 } });
+  const stream = await post(server.url + PATH, { ...QUESTION, stream: true });
+  const plain = post(server.url + PATH, QUESTION);
+  const socket = new WebSocket(`${server.url.replace('http', 'ws')}/v1/stream`);
+  const frames: Record<string, unknown>[] = [];
+  socket.on('message', (text) => frames.push(JSON.parse(String(text))));
+  socket.on('open', () => socket.send(JSON.stringify({ type: 'request', id: 'r', body: QUESTION })));
+  const code = new Promise<number>((resolve) => socket.on('close', resolve));
+  await eventually(() => server.runner.running === 3);
+  const closed = server.close();
+  await eventually(() => frames.some((frame) => frame['type'] === 'answer.delta'));
+  const data = sseData(await stream.text());
+  expect(JSON.parse(data.at(-2)!)).toMatchObject({ error: { code: 'shutting_down' } });
+  const answer = await plain;
+  expect([answer.status, await answer.json()]).toMatchObject([503, { error: { code: 'shutting_down' } }]);
+  expect(await code).toBe(1001);
+  expect(frames.at(-1)).toMatchObject({ id: 'r', type: 'error', error: { code: 'shutting_down' } });
+  await closed;
+  await server.close();
+  expect(server.runner.running).toBe(0);
+});
