@@ -5,7 +5,7 @@ import type { SampledToken, Turn, TurnEnd } from '../engine/index.js';
 import { PROTOCOL_TAGS, type ProtocolTag } from '../trajectory/index.js';
 import { type AnswerChannel, createAnswerChannel } from './answer-channel.js';
 import type { RolloutEvent } from './events.js';
-import type { Session } from './session.js';
+import { ledgerOf, type Session } from './session.js';
 import { createTurnText, runsText, type TokenRun } from './token-runs.js';
 import type { Action, Reading, TurnReader } from './turn-reader.js';
 
@@ -106,7 +106,8 @@ export async function* policyTurn(
   const { request, house } = session;
   const { reader } = plan;
   const allowance = session.allowance();
-  if (session.room() < 1) return { reason: 'context', action: reader.action };
+  const ledger = ledgerOf(session);
+  if (ledger.room() < 1) return { reason: 'context', action: reader.action };
   if (allowance < 1) return { reason: 'exhausted', action: reader.action };
   const ends = new Set(request.ignoreEos ? [] : house.generator.info.eosTokenIds);
   const userStops = new Set(request.stopTokenIds ?? []);
@@ -147,7 +148,7 @@ export async function* policyTurn(
     return { reason, action: reader.action };
   } finally {
     if (end === null) await turn.return(undefined as never);
-    session.sampled(tokens);
+    ledger.sampled(tokens);
     session.counts.reasoningTokens +=
       plan.reasoning === 'blocks' ? blockTokens : tokens.length - teller.answerTokens;
   }
@@ -155,8 +156,7 @@ export async function* policyTurn(
 
 function startTurn(session: Session, plan: TurnPlan, maxTokens: number): Turn {
   const { request } = session;
-  if (session.sequence === null) throw new Error('a turn needs an open sequence');
-  return session.sequence.generate({
+  return ledgerOf(session).sequence.generate({
     sampling: request.sampling,
     maxTokens,
     stopStrings: plan.reader.closings,

@@ -20,93 +20,111 @@ export interface ProtocolReaderOptions {
   readonly thinking?: boolean;
 }
 
+/** Where the reader stands. */
+interface State {
+  readonly options: ProtocolReaderOptions;
+  thinking: boolean;
+  open: 'search' | 'answer' | null;
+  /** A tag stood inside the open one: whatever closes it, it is no action. */
+  nested: boolean;
+  /** The open answer is shown while it is written; never inside a think block, where it may be a mere mention. */
+  live: boolean;
+  held: Omit<Reading, 'channel'>[];
+  border: boolean;
+  closed: boolean;
+  action: Action;
+}
+
 export function createProtocolReader(options: ProtocolReaderOptions): TurnReader {
   const closings = options.search ? (['</search>', '</answer>'] as const) : (['</answer>'] as const);
   const scanner = createTagScanner(PROTOCOL_TAGS);
-  let thinking = options.thinking ?? false;
-  let open: 'search' | 'answer' | null = null;
-  let nested = false;
-  /** The open answer is shown while it is written; never inside a think block, where it may be a mere mention. */
-  let live = false;
-  let held: Omit<Reading, 'channel'>[] = [];
-  let border = true;
-  let closed = false;
-  let action: Action = { kind: 'invalid', reason: 'no action' };
-
-  const release = (channel: Reading['channel']): Reading[] => {
-    const readings = held.map((item) => ({ ...item, channel }));
-    held = [];
-    return readings;
+  const state: State = {
+    options,
+    thinking: options.thinking ?? false,
+    open: null,
+    nested: false,
+    live: false,
+    held: [],
+    border: true,
+    closed: false,
+    action: { kind: 'invalid', reason: 'no action' },
   };
-
-  const readText = (run: TokenRun): Reading[] => {
-    const item = { run, border };
-    border = false;
-    if (open === null || nested) return [{ ...item, channel: 'reasoning' }];
-    if (live) return [{ ...item, channel: 'answer' }];
-    held.push(item);
-    return [];
-  };
-
-  const close = (name: 'search' | 'answer'): Reading[] => {
-    closed = true;
-    if (open === null || nested || open !== name) {
-      const reason = open === null ? `</${name}> closes nothing` : 'tags are nested';
-      action = { kind: 'invalid', reason };
-      return release('reasoning');
-    }
-    if (name === 'answer') {
-      action = { kind: 'answer' };
-      return release('answer');
-    }
-    action = searchAction(
-      held.map((item) => item.run),
-      options.queryTokens,
-    );
-    return action.kind === 'search' ? [] : release('reasoning');
-  };
-
-  const read = (item: Scanned): Reading[] => {
-    if (closed) return [];
-    if (item.kind === 'text') return readText(item.run);
-    const { tag } = item;
-    border = true;
-    if (tag === '</answer>') return close('answer');
-    if (tag === '</search>' && options.search) return close('search');
-    if (open !== null) {
-      nested = true;
-      return release('reasoning');
-    }
-    if (tag === '<answer>') {
-      open = 'answer';
-      live = options.live && !thinking;
-    } else if (tag === '<search>' && options.search) open = 'search';
-    else if (tag === '<think>') thinking = true;
-    else if (tag === '</think>') thinking = false;
-    return [];
-  };
-
   return {
     tags: PROTOCOL_TAGS,
     closings,
     get answering() {
-      return open === 'answer' && live && !nested && !closed;
+      return state.open === 'answer' && state.live && !state.nested && !state.closed;
     },
     get closed() {
-      return closed;
+      return state.closed;
     },
     get action() {
-      return action;
+      return state.action;
     },
-    push: (run) => scanner.push(run).flatMap(read),
+    push: (run) => scanner.push(run).flatMap((item) => read(state, item)),
     end(cut) {
-      if (closed) return [];
-      if (open !== null) action = { kind: 'invalid', reason: `<${open}> is never closed` };
+      if (state.closed) return [];
+      if (state.open !== null) state.action = { kind: 'invalid', reason: `<${state.open}> is never closed` };
       const rest = scanner.flush();
-      const dropped = live && !nested && cutTagLength(runsText(rest), closings, cut) > 0;
-      return [...(dropped ? [] : rest.flatMap(readText)), ...release('reasoning')];
+      const dropped = state.live && !state.nested && cutTagLength(runsText(rest), closings, cut) > 0;
+      const readings = dropped ? [] : rest.flatMap((run) => readText(state, run));
+      return [...readings, ...release(state, 'reasoning')];
     },
   };
+}
+
+function read(state: State, item: Scanned): Reading[] {
+  if (state.closed) return [];
+  if (item.kind === 'text') return readText(state, item.run);
+  const { tag } = item;
+  const { search, live } = state.options;
+  state.border = true;
+  if (tag === '</answer>') return close(state, 'answer');
+  if (tag === '</search>' && search) return close(state, 'search');
+  if (state.open !== null) {
+    state.nested = true;
+    return release(state, 'reasoning');
+  }
+  if (tag === '<answer>') {
+    state.open = 'answer';
+    state.live = live && !state.thinking;
+  } else if (tag === '<search>' && search) state.open = 'search';
+  else if (tag === '<think>') state.thinking = true;
+  else if (tag === '</think>') state.thinking = false;
+  return [];
+}
+
+function readText(state: State, run: TokenRun): Reading[] {
+  const item = { run, border: state.border };
+  state.border = false;
+  if (state.open === null || state.nested) return [{ ...item, channel: 'reasoning' }];
+  if (state.live) return [{ ...item, channel: 'answer' }];
+  state.held.push(item);
+  return [];
+}
+
+function close(state: State, name: 'search' | 'answer'): Reading[] {
+  const { open, nested, held } = state;
+  state.closed = true;
+  if (open === null || nested || open !== name) {
+    const reason = open === null ? `</${name}> closes nothing` : 'tags are nested';
+    state.action = { kind: 'invalid', reason };
+    return release(state, 'reasoning');
+  }
+  if (name === 'answer') {
+    state.action = { kind: 'answer' };
+    return release(state, 'answer');
+  }
+  const content = held.map((item) => item.run);
+  state.action = searchAction(content, state.options.queryTokens);
+  return state.action.kind === 'search' ? [] : release(state, 'reasoning');
+}
+
+/** What was held goes into a channel. */
+function release(state: State, channel: Reading['channel']): Reading[] {
+  const readings = state.held.map((item) => ({ ...item, channel }));
+  state.held = [];
+  return readings;
 }
 
 /** Trimmed content of a search, or why it is not valid. Its length is that of the sampled tokens it touches. */

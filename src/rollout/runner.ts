@@ -8,7 +8,7 @@ import { questionOf } from './conversation.js';
 import type { Rollout, RolloutEvent, RolloutRequest } from './events.js';
 import { METHODS } from './methods/index.js';
 import { CANCELLED, type Ending, type Method } from './methods/method.js';
-import { createSession, type RolloutHouse, type Session } from './session.js';
+import { createSession, ledgerOf, type RolloutHouse, type Session } from './session.js';
 
 export interface RolloutRunnerOptions extends RolloutHouse {
   /**
@@ -72,7 +72,7 @@ async function* runRollout(options: RolloutRunnerOptions, request: RolloutReques
   let ending: Ending | null = CANCELLED;
   try {
     ending = yield* driveMethod(method, session);
-    session.close();
+    session.ledger?.close();
     const record = recordOf(session, method, begun, ending);
     options.onRecord?.(record);
     const done = doneEvent(session, ending, record);
@@ -82,8 +82,8 @@ async function* runRollout(options: RolloutRunnerOptions, request: RolloutReques
     ending = null;
     throw error;
   } finally {
-    session.close();
-    if (ending !== null && session.builder !== null)
+    session.ledger?.close();
+    if (ending !== null && session.ledger !== null)
       options.onRecord?.(recordOf(session, method, begun, ending));
   }
 }
@@ -95,7 +95,7 @@ async function* driveMethod(method: Method, session: Session): AsyncGenerator<Ro
   } catch (error) {
     const cancelled = error instanceof CancelledError || session.request.signal?.aborted === true;
     if (!cancelled) throw error;
-    if (session.builder === null) throw error instanceof CancelledError ? error : new CancelledError();
+    if (session.ledger === null) throw error instanceof CancelledError ? error : new CancelledError();
     return CANCELLED;
   }
 }
@@ -107,9 +107,9 @@ function recordOf(
   ending: Ending,
 ): TrajectoryRecord {
   const { request, house, counts } = session;
-  if (session.builder === null) throw new CancelledError();
+  const { builder, forced } = ledgerOf(session);
   const answer = session.fallback ? '' : session.answer;
-  return session.builder.build({
+  return builder.build({
     ...begun,
     method: method.name,
     promptTemplateDigest: method.promptDigest(house.prompts),
@@ -130,12 +130,12 @@ function recordOf(
     stop: ending.stop,
     validActions: counts.validActions,
     invalidActions: counts.invalidActions,
-    forced: session.forced,
+    forced,
   });
 }
 
 function doneEvent(session: Session, ending: Ending, record: TrajectoryRecord): RolloutEvent {
-  const { promptTokens, completionTokens, reasoningTokens, injectedTokens } = session.counts;
+  const { promptTokens, completionTokens, injectedTokens } = ledgerOf(session);
   return {
     type: 'done',
     answer: session.answer,
@@ -144,7 +144,7 @@ function doneEvent(session: Session, ending: Ending, record: TrajectoryRecord): 
     usage: {
       promptTokens: promptTokens + injectedTokens,
       completionTokens,
-      reasoningTokens,
+      reasoningTokens: session.counts.reasoningTokens,
       injectedTokens,
       searches: record.searches.length,
     },

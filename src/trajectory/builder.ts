@@ -49,91 +49,105 @@ export interface TrajectoryBuilderOptions {
   readonly adapterVersion: string;
 }
 
+interface AlignedArrays {
+  readonly tokenIds: number[];
+  readonly origin: TokenOrigin[];
+  readonly lossMask: (0 | 1)[];
+  readonly logprobs: number[];
+  readonly samplingLogprobs: number[];
+}
+
+/** Appends a span to every array, or to none. Returns its token range [start, end). */
+function appendSpan(
+  arrays: AlignedArrays,
+  span: SampledSpan & { readonly origin: readonly TokenOrigin[] },
+): readonly [number, number] {
+  const { ids, origin, logprobs, samplingLogprobs } = span;
+  const start = arrays.tokenIds.length;
+  const lengths = [ids.length, origin.length, logprobs.length, samplingLogprobs.length];
+  if (new Set(lengths).size > 1)
+    throw new IntegrityError(
+      `span at token ${start}: ids, origin, logprobs and samplingLogprobs must have one length, got ${lengths.join(', ')}`,
+    );
+  for (const [i, id] of ids.entries()) {
+    arrays.tokenIds.push(id);
+    arrays.origin.push(origin[i] as TokenOrigin);
+    arrays.lossMask.push(origin[i] === 'policy' ? 1 : 0);
+    arrays.logprobs.push(logprobs[i] as number);
+    arrays.samplingLogprobs.push(samplingLogprobs[i] as number);
+  }
+  return [start, arrays.tokenIds.length];
+}
+
+/** Tokens that nobody sampled: no log-probability, no loss. */
+function appendUnsampled(
+  arrays: AlignedArrays,
+  ids: readonly number[],
+  from: TokenOrigin,
+): readonly [number, number] {
+  const zeros = ids.map(() => 0);
+  return appendSpan(arrays, { ids, origin: ids.map(() => from), logprobs: zeros, samplingLogprobs: zeros });
+}
+
 /**
  * A builder whose arrays are aligned after every append.
  * Its methods throw {IntegrityError} when a span breaks the record: lengths differ, a prompt that is not
- * first, an empty observation, an array that lost step.
+ * first, an empty observation.
  */
 export function createTrajectoryBuilder(options: TrajectoryBuilderOptions): TrajectoryBuilder {
-  const tokenIds: number[] = [];
-  const origin: TokenOrigin[] = [];
-  const lossMask: (0 | 1)[] = [];
-  const logprobs: number[] = [];
-  const samplingLogprobs: number[] = [];
+  const arrays: AlignedArrays = {
+    tokenIds: [],
+    origin: [],
+    lossMask: [],
+    logprobs: [],
+    samplingLogprobs: [],
+  };
   const turnStarts: number[] = [];
   const searches: SearchRecord[] = [];
   const observations: ObservationRecord[] = [];
-
-  const append = (
-    ids: readonly number[],
-    origins: readonly TokenOrigin[],
-    raw: readonly number[],
-    sampling: readonly number[],
-  ): readonly [number, number] => {
-    const lengths = [ids.length, origins.length, raw.length, sampling.length];
-    if (new Set(lengths).size > 1)
-      throw new IntegrityError(
-        `span at token ${tokenIds.length}: ids, origin, logprobs and samplingLogprobs must have one length, got ${lengths.join(', ')}`,
-      );
-    const start = tokenIds.length;
-    for (let i = 0; i < ids.length; i++) {
-      tokenIds.push(ids[i] as number);
-      origin.push(origins[i] as TokenOrigin);
-      lossMask.push(origins[i] === 'policy' ? 1 : 0);
-      logprobs.push(raw[i] as number);
-      samplingLogprobs.push(sampling[i] as number);
-    }
-    return [start, tokenIds.length];
-  };
-  const unsampled = (ids: readonly number[], from: TokenOrigin): readonly [number, number] => {
-    const zeros = new Array<number>(ids.length).fill(0);
-    return append(ids, new Array<TokenOrigin>(ids.length).fill(from), zeros, zeros);
-  };
+  const length = (): number => arrays.tokenIds.length;
 
   return {
     get length() {
-      return tokenIds.length;
+      return length();
     },
     searches,
     prompt(ids) {
-      if (tokenIds.length > 0)
-        throw new IntegrityError(`the prompt must come first, but ${tokenIds.length} tokens are there`);
+      if (length() > 0)
+        throw new IntegrityError(`the prompt must come first, but ${length()} tokens are there`);
       if (ids.length === 0) throw new IntegrityError('the prompt must hold at least one token, got none');
-      unsampled(ids, 'prompt');
+      appendUnsampled(arrays, ids, 'prompt');
     },
     sampled(span) {
       if (span.ids.length === 0) return;
-      if (tokenIds.length === 0)
-        throw new IntegrityError('a sampled span needs a prompt before it, got none');
+      if (length() === 0) throw new IntegrityError('a sampled span needs a prompt before it, got none');
       const inside = insideInformation(span.ids, options.tokenizer);
-      const origins = inside.map((flag): TokenOrigin => (flag ? 'policyInformation' : 'policy'));
-      const [start] = append(span.ids, origins, span.logprobs, span.samplingLogprobs);
+      const origin = inside.map((flag): TokenOrigin => (flag ? 'policyInformation' : 'policy'));
+      const [start] = appendSpan(arrays, { ...span, origin });
       turnStarts.push(start);
     },
     environment(kind, ids) {
       if (ids.length === 0)
         throw new IntegrityError(`a ${kind} observation must hold at least one token, got none`);
-      const range = unsampled(ids, 'environment');
+      const range = appendUnsampled(arrays, ids, 'environment');
       observations.push({ kind, range, text: options.tokenizer.decode(ids) });
       return range;
     },
     search(search) {
       searches.push(search);
     },
-    build(fields) {
-      return {
-        ...fields,
-        tokenIds: [...tokenIds],
-        origin: [...origin],
-        lossMask: [...lossMask],
-        logprobs: [...logprobs],
-        samplingLogprobs: [...samplingLogprobs],
-        versions: [{ start: 0, end: tokenIds.length, adapterVersion: options.adapterVersion }],
-        turnStarts: [...turnStarts],
-        searches: [...searches],
-        observations: [...observations],
-        duplicateSearches: searches.filter((search) => search.duplicate).length,
-      };
-    },
+    build: (fields) => ({
+      ...fields,
+      tokenIds: [...arrays.tokenIds],
+      origin: [...arrays.origin],
+      lossMask: [...arrays.lossMask],
+      logprobs: [...arrays.logprobs],
+      samplingLogprobs: [...arrays.samplingLogprobs],
+      versions: [{ start: 0, end: length(), adapterVersion: options.adapterVersion }],
+      turnStarts: [...turnStarts],
+      searches: [...searches],
+      observations: [...observations],
+      duplicateSearches: searches.filter((search) => search.duplicate).length,
+    }),
   };
 }

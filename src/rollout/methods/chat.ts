@@ -9,7 +9,7 @@ export const chat: Method = {
   searches: false,
   promptDigest: () => 'none',
   async *run(session) {
-    await session.open(session.encodePrompt(promptMessages(session.request.messages)));
-    return yield* wholeTurn(session, { tags: 'think', maxTokens: session.room() });
+    const ledger = await session.open(session.encodePrompt(promptMessages(session.request.messages)));
+    return yield* wholeTurn(session, { tags: 'think', maxTokens: ledger.room() });
   },
 };

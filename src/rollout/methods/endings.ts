@@ -3,7 +3,7 @@
 import type { RolloutEvent } from '../events.js';
 import { policyTurn, type TurnOutcome } from '../policy-turn.js';
 import type { ForcedForm } from '../prompt-file.js';
-import type { Session } from '../session.js';
+import { ledgerOf, type Session } from '../session.js';
 import { createWholeReader } from '../whole-reader.js';
 import { ANSWERED, CANCELLED, type Ending, LENGTH } from './method.js';
 
@@ -15,14 +15,19 @@ export function finalEnding(outcome: TurnOutcome): Ending | null {
   return null;
 }
 
+/** Only the first turn can follow a `<think>` that the chat template left open. */
+export function beginsInThought(session: Session): boolean {
+  const ledger = ledgerOf(session);
+  return ledger.opensInThought && ledger.completionTokens === 0;
+}
+
 /** A turn whose whole text is the answer: over with a closing tag or end token, or cut by its limit. */
 export async function* wholeTurn(
   session: Session,
   options: { readonly tags: 'all' | 'think'; readonly maxTokens: number },
 ): AsyncGenerator<RolloutEvent, Ending> {
-  const first = session.counts.completionTokens === 0;
   const outcome = yield* policyTurn(session, {
-    reader: createWholeReader({ tags: options.tags, thinking: session.opensInThought && first }),
+    reader: createWholeReader({ tags: options.tags, thinking: beginsInThought(session) }),
     maxTokens: options.maxTokens,
     trim: options.tags === 'all',
     reasoning: 'blocks',
@@ -38,7 +43,7 @@ export async function* forceAnswer(session: Session, form: ForcedForm): AsyncGen
   if (session.request.forceAnswer !== true) return { stop: 'budget', finish: 'length' };
   const { tokenizer, config } = session.house;
   const opening = tokenizer.encodePlain(`${form.budget}${form.forcedAnswer}`);
-  if (session.allowance() < 1 || session.observe('forced', opening) === null) return LENGTH;
+  if (session.allowance() < 1 || ledgerOf(session).observe('forced', opening) === null) return LENGTH;
   const ending = yield* wholeTurn(session, { tags: 'all', maxTokens: config.turnTokens });
   return yield* neverEmpty(session, form, ending);
 }

@@ -4,7 +4,7 @@ import type { RolloutEvent } from '../events.js';
 import { policyTurn, type TurnOutcome } from '../policy-turn.js';
 import { createProtocolReader } from '../protocol-reader.js';
 import type { Session } from '../session.js';
-import { finalEnding } from './endings.js';
+import { beginsInThought, finalEnding } from './endings.js';
 import { ANSWERED, type Ending } from './method.js';
 
 export interface ProtocolTurnOutcome {
@@ -27,7 +27,7 @@ export async function* protocolTurn(
       search: options.search,
       live: session.request.forceAnswer === true,
       queryTokens: config.queryTokens,
-      thinking: session.opensInThought && session.counts.completionTokens === 0,
+      thinking: beginsInThought(session),
     }),
     maxTokens: config.turnTokens,
     trim: true,

@@ -5,7 +5,7 @@ import { promptMessages } from '../conversation.js';
 import type { RolloutEvent } from '../events.js';
 import { placePassages } from '../passages.js';
 import { fillTemplate, type Prompt } from '../prompt-file.js';
-import type { Session } from '../session.js';
+import { ledgerOf, type Session } from '../session.js';
 import { forceAnswer, neverEmpty } from './endings.js';
 import { type Ending, LENGTH, type Method } from './method.js';
 import { protocolTurn } from './protocol-turn.js';
@@ -50,21 +50,21 @@ async function* searchAndObserve(
   const outcome = yield* session.search(query);
   const { tokenizer, config } = session.house;
   if (outcome.error !== null) {
-    const range = session.observe('failure', tokenizer.encodePlain(form.failure));
+    const range = ledgerOf(session).observe('failure', tokenizer.encodePlain(form.failure));
     if (range === null) return LENGTH;
     session.recordSearch(outcome, range, []);
     return null;
   }
   // Half of the space that is left stays free for the policy.
-  const limit = Math.min(config.observationTokens, Math.floor(session.room() / 2));
+  const limit = Math.min(config.observationTokens, Math.floor(ledgerOf(session).room() / 2));
   const { prefix, suffix } = form;
   const placed = placePassages(outcome.passages, { tokenizer, form, prefix, suffix, limit });
-  const range = placed === null ? null : session.observe('search', placed.ids);
+  const range = placed === null ? null : ledgerOf(session).observe('search', placed.ids);
   if (placed === null || range === null) return LENGTH;
   session.recordSearch(outcome, range, placed.passages);
   return null;
 }
 
 function observeText(session: Session, kind: 'corrective', text: string): Ending | null {
-  return session.observe(kind, session.house.tokenizer.encodePlain(text)) === null ? LENGTH : null;
+  return ledgerOf(session).observe(kind, session.house.tokenizer.encodePlain(text)) === null ? LENGTH : null;
 }
