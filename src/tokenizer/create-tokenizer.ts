@@ -2,6 +2,7 @@
 
 import { createTokenSplitter, type Section } from './added-tokens.js';
 import { createBpe, type EncodeWord } from './bpe.js';
+import { createChat } from './chat.js';
 import { createDetokenizer, decodeBytes } from './detokenizer.js';
 import { createNormalizer, type Normalize } from './normalizers.js';
 import { wrappingOf } from './post-processor.js';
@@ -96,7 +97,6 @@ export function createTokenizer(source: TokenizerSource): Tokenizer {
   };
   const wrap = (ids: readonly number[]): number[] => [...wrapping.before, ...ids, ...wrapping.after];
   const skipping = (skips: boolean | undefined) => (id: number) => skips === true && specialIds.has(id);
-  const chatTemplate = source.chatTemplate ?? config.chatTemplate;
 
   return {
     vocabSize: tokens.size,
@@ -109,12 +109,11 @@ export function createTokenizer(source: TokenizerSource): Tokenizer {
     decode: (ids, options) => decodeAll(tokens, ids, skipping(options?.skipSpecial)),
     tokenBytes: (id) => tokens.get(id).slice(),
     createDetokenizer: (options) => createDetokenizer(tokens, skipping(options?.skipSpecial)),
-    hasChatTemplate: chatTemplate !== null,
-    renderChat: () => {
-      throw new Error('not yet');
-    },
-    encodeChat: () => {
-      throw new Error('not yet');
-    },
+    ...createChat({
+      template: source.chatTemplate ?? config.chatTemplate,
+      named: config.named,
+      addedTokens: json.addedTokens,
+      encodeText: (text, first, ids) => encodeNormalized(normalize(wellFormed(text)), first, ids),
+    }),
   };
 }

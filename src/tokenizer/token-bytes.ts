@@ -41,10 +41,17 @@ function sentencePieceSpeller(mark: string): Spell {
   };
 }
 
-function spellerOf(json: TokenizerJson): { spell: Spell; dropsFirstSpace: boolean } {
+interface Speller {
+  readonly spell: Spell;
+  /** For added tokens, whose names are text and not in the model's alphabet. */
+  readonly spellAdded?: Spell;
+  readonly dropsFirstSpace: boolean;
+}
+
+function spellerOf(json: TokenizerJson): Speller {
   const decoder = json.decoder;
   if (decoder?.type === 'ByteLevel' || (decoder === null && isByteLevel(json.preTokenizer)))
-    return { spell: (token) => bytesOfToken(token) ?? utf8(token), dropsFirstSpace: false };
+    return { spell: (token) => bytesOfToken(token) ?? utf8(token), spellAdded: utf8, dropsFirstSpace: false };
   if (decoder?.type === 'WordPiece') return { spell: wordPieceSpeller(decoder), dropsFirstSpace: true };
   if (decoder?.type === 'Metaspace') {
     const keeps = decoder['prepend_scheme'] === 'never' || decoder['add_prefix_space'] === false;
@@ -69,10 +76,10 @@ function spellerOf(json: TokenizerJson): { spell: Spell; dropsFirstSpace: boolea
 
 /** @throws {UnsupportedError} for a decoder whose text depends on more than the token itself */
 export function createTokenBytes(json: TokenizerJson): TokenBytes {
-  const { spell, dropsFirstSpace } = spellerOf(json);
+  const { spell, spellAdded = spell, dropsFirstSpace } = spellerOf(json);
   const spelled: Uint8Array[] = [];
   for (const [token, id] of json.model.vocab) spelled[id] = spell(token);
-  for (const token of json.addedTokens) spelled[token.id] = utf8(token.content);
+  for (const token of json.addedTokens) spelled[token.id] = spellAdded(token.content);
   const size = spelled.length;
   const offsets = new Int32Array(size + 1);
   let longest = 0;
