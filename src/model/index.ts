@@ -27,6 +27,10 @@ export {
 } from './decoder-weights.js';
 export type { GraphPrecision } from './decoder-weights-file.js';
 export { type DecoderSource, describeDecoder } from './describe-decoder.js';
+export { describeEncoder } from './describe-encoder.js';
+export type { EncoderConfig, Pooling } from './encoder-config.js';
+export { type BuildEncoderOptions, buildEncoderGraph, type EncoderGraph } from './encoder-graphs.js';
+export { type EncoderWeights, encoderWeights } from './encoder-weights.js';
 export {
   ensureModel,
   type GivenConventions,

@@ -2,6 +2,7 @@
 
 import type { OpDefinition } from '../op.js';
 import { add } from './add.js';
+import { biasGelu } from './bias-gelu.js';
 import { cast } from './cast.js';
 import { concat } from './concat.js';
 import { cumSum } from './cum-sum.js';
@@ -9,23 +10,27 @@ import { div } from './div.js';
 import { fusedMatMul } from './fused-mat-mul.js';
 import { gather } from './gather.js';
 import { gatherBlockQuantized } from './gather-block-quantized.js';
-import { gelu } from './gelu.js';
 import { groupQueryAttention } from './group-query-attention.js';
 import { layerNormalization } from './layer-normalization.js';
 import { matMul } from './mat-mul.js';
 import { matMulNBits } from './mat-mul-nbits.js';
 import { max } from './max.js';
 import { mul } from './mul.js';
+import { multiHeadAttention } from './multi-head-attention.js';
+import { reduceL2 } from './reduce-l2.js';
 import { reduceLogSumExp } from './reduce-log-sum-exp.js';
+import { reduceSum } from './reduce-sum.js';
 import { reshape } from './reshape.js';
 import { rotaryEmbedding } from './rotary-embedding.js';
 import { sigmoid } from './sigmoid.js';
 import { simplifiedLayerNormalization } from './simplified-layer-normalization.js';
+import { skipLayerNormalization } from './skip-layer-normalization.js';
 import { split } from './split.js';
 import { sub } from './sub.js';
 
 const DEFINITIONS = {
   Add: add,
+  BiasGelu: biasGelu,
   Cast: cast,
   Concat: concat,
   CumSum: cumSum,
@@ -33,18 +38,21 @@ const DEFINITIONS = {
   FusedMatMul: fusedMatMul,
   Gather: gather,
   GatherBlockQuantized: gatherBlockQuantized,
-  Gelu: gelu,
   GroupQueryAttention: groupQueryAttention,
   LayerNormalization: layerNormalization,
   MatMul: matMul,
   MatMulNBits: matMulNBits,
   Max: max,
   Mul: mul,
+  MultiHeadAttention: multiHeadAttention,
+  ReduceL2: reduceL2,
   ReduceLogSumExp: reduceLogSumExp,
+  ReduceSum: reduceSum,
   Reshape: reshape,
   RotaryEmbedding: rotaryEmbedding,
   Sigmoid: sigmoid,
   SimplifiedLayerNormalization: simplifiedLayerNormalization,
+  SkipLayerNormalization: skipLayerNormalization,
   Split: split,
   Sub: sub,
 } as const;

@@ -1,0 +1,4 @@
+import { reduction } from './reduce.js';
+
+/** Sum over the axes. */
+export const reduceSum = reduction('ReduceSum');
