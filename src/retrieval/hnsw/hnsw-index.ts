@@ -1,5 +1,6 @@
 import { closeSync, existsSync, fsyncSync, openSync, rmSync } from 'node:fs';
-import { HierarchicalNSW } from 'hnswlib-node';
+// A CommonJS package without named exports that Node.js could see.
+import hnswlib from 'hnswlib-node';
 import { FileFormatError, IntegrityError, InvalidInputError, RetrievalError } from '../../errors.js';
 import { checkDimension, readDeletedLabels, readHnswHeader } from './hnsw-file.js';
 import { lengthOf } from './vectors.js';
@@ -31,17 +32,17 @@ const SEED = 100;
  */
 export class HnswIndex {
   readonly settings: HnswSettings;
-  readonly #native: HierarchicalNSW;
+  readonly #native: hnswlib.HierarchicalNSW;
   readonly #deleted: Set<number>;
 
-  private constructor(settings: HnswSettings, native: HierarchicalNSW, deleted: Set<number>) {
+  private constructor(settings: HnswSettings, native: hnswlib.HierarchicalNSW, deleted: Set<number>) {
     this.settings = settings;
     this.#native = native;
     this.#deleted = deleted;
   }
 
   static create(settings: HnswSettings, capacity = 1024): HnswIndex {
-    const native = new HierarchicalNSW('ip', settings.dimension);
+    const native = new hnswlib.HierarchicalNSW('ip', settings.dimension);
     native.initIndex(Math.max(1, capacity), settings.M, settings.efConstruction, SEED);
     return new HnswIndex(settings, native, new Set());
   }
@@ -64,7 +65,7 @@ export class HnswIndex {
     // hnswlib loads an empty graph with room for nothing.
     if (header.count === 0) return HnswIndex.create(settings);
     // A new object for every load: after a failed load on a used one hnswlib-node frees its memory twice.
-    const native = new HierarchicalNSW('ip', settings.dimension);
+    const native = new hnswlib.HierarchicalNSW('ip', settings.dimension);
     try {
       native.readIndexSync(path);
     } catch (cause) {

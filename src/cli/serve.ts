@@ -1,0 +1,116 @@
+import { Command } from 'commander';
+import type { Config } from '../config/index.js';
+import type { Retriever } from '../retrieval/index.js';
+import { createServer, type Part, type Policy } from '../server/index.js';
+import { createLogger, type Logger } from '../telemetry/index.js';
+import { openIndex, openPolicyModel, openRunner, type PolicyModel } from './application.js';
+import { contextOf } from './context.js';
+import type { Output } from './output.js';
+
+interface ServeOptions {
+  readonly host?: string;
+  readonly port?: string;
+}
+
+/** Listens at once; /readyz and requests say what is still loading. Ends on SIGINT or SIGTERM. */
+export function serveCommand(): Command {
+  return new Command('serve')
+    .description('serve the OpenAI-compatible API; fetches models and builds the demo index where missing')
+    .option('--host <address>', 'server.host')
+    .option('-p, --port <number>', 'server.port')
+    .action(async (options: ServeOptions, self: Command) => {
+      const flags = {
+        'server.host': options.host,
+        'server.port': options.port === undefined ? undefined : Number(options.port),
+      };
+      const { config, output, signal } = contextOf(self, flags);
+      await serve(config, output, signal);
+    });
+}
+
+const LOADING = { state: 'loading', reason: 'starting' } as const;
+
+async function serve(config: Config, output: Output, signal: AbortSignal): Promise<void> {
+  const logger = createLogger({ level: config.log.level });
+  const stop = new AbortController();
+  const end = (): void => stop.abort();
+  process.once('SIGTERM', end);
+  signal.addEventListener('abort', end);
+
+  const parts = createParts(config, logger);
+  const server = createServer({ config, parts, logger });
+  try {
+    const { url } = await server.listen();
+    const progress = output.progress();
+    const start = { onProgress: progress.on, onNote: output.note, signal: stop.signal };
+    try {
+      await parts.load(start);
+    } finally {
+      progress.stop();
+    }
+    output.result({ url, model: config.model.policy, index: config.retrieval.index }, readyText(url));
+    await aborted(stop.signal);
+    output.note('stopping: running answers may finish');
+  } finally {
+    await server.close();
+    await parts.close();
+    process.off('SIGTERM', end);
+  }
+}
+
+/** The parts of the server as they stand; `load` opens them, first the model, then the index. */
+function createParts(config: Config, logger: Logger) {
+  let model: PolicyModel | null = null;
+  let retriever: Retriever | null = null;
+  let policy: Part<Policy> = LOADING;
+  let index: Part<Retriever> = LOADING;
+  return {
+    policy: () => policy,
+    index: () => index,
+    async load(options: Parameters<typeof openPolicyModel>[1]): Promise<void> {
+      const opened = await openPolicyModel(config, {
+        ...options,
+        onState: (state, error) => {
+          if (error !== null) logger.error({ state, err: error }, 'engine worker failed');
+          if (model !== null && state !== 'ready')
+            policy = { state: state === 'failed' ? 'broken' : 'loading', reason: 'the engine restarts' };
+          else if (model !== null && retriever !== null) policy = readyPolicy(config, model, retriever);
+        },
+      });
+      model = opened;
+      retriever = await openIndex(config, options);
+      index = { state: 'ready', value: retriever };
+      policy = readyPolicy(config, opened, retriever);
+    },
+    async close(): Promise<void> {
+      await Promise.all([model?.engine.close(), retriever?.close()]);
+    },
+  };
+}
+
+function readyPolicy(config: Config, model: PolicyModel, retriever: Retriever): Part<Policy> {
+  const runner = openRunner(config, model, retriever);
+  return { state: 'ready', value: { runner, engine: model.engine, tokenizer: model.tokenizer } };
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
+
+function readyText(url: string): string {
+  const body = JSON.stringify({
+    model: 'searchloop:rag',
+    messages: [{ role: 'user', content: 'Who designed the Sydney Opera House?' }],
+    stream: true,
+  });
+  return [
+    `searchloop answers on ${url}`,
+    '',
+    `  curl -N ${url}/v1/chat/completions -H 'content-type: application/json' -d '${body}'`,
+    '',
+    'Models: searchloop (think and search), searchloop:rag, :cot, :direct, :chat. Ctrl-C stops.',
+  ].join('\n');
+}
