@@ -2,7 +2,7 @@
 // decode steps no more than the configured number of tokens is read.
 
 import { BASE_VERSION } from '../messages.js';
-import { commonPrefix, LEAST_SHARE, type Window } from '../pool/slot-pool.js';
+import { commonPrefix, LEAST_SHARE, type Share, type Window } from '../pool/slot-pool.js';
 import type { CoreState } from './core-state.js';
 import type { Sequence } from './sequence.js';
 
@@ -26,7 +26,8 @@ export class Prefill {
     const unfinished: Sequence[] = [];
     for (const [index, sequence] of queue.entries()) {
       if (!this.#needsPrefill(sequence)) continue;
-      if (sequence.slot < 0 && (this.#followsAnother(sequence, queue) || !this.#place(sequence, window))) {
+      const begun = sequence.kvLength > 0;
+      if (!begun && (this.#followsAnother(sequence, queue) || !this.#begin(sequence, window))) {
         this.#waiting.push(sequence);
         continue;
       }
@@ -62,31 +63,36 @@ export class Prefill {
     profile.prefillRunMs += performance.now() - started;
     profile.prefillRuns++;
     profile.prefillTokens += count;
-    if (kvLength === sequence.alignedLength && count === settings.prefillChunkTokens)
-      sequence.alignedLength += count;
+    const { prefillChunkTokens } = settings;
+    const aligned = kvLength === sequence.alignedLength && kvLength % prefillChunkTokens === 0;
+    if (aligned && count === prefillChunkTokens) sequence.alignedLength += count;
     sequence.kvLength += count;
     if (sequence.pending === 0) this.state.sample(sequence, 0);
   }
 
-  /** Takes a slot, with the longest shared prefix that stands somewhere. @returns false when it must wait */
-  #place(sequence: Sequence, window: Window): boolean {
+  /** Takes a slot where it has none, and the longest prefix that stands somewhere. @returns false when it must wait */
+  #begin(sequence: Sequence, window: Window): boolean {
     const { pool, settings, model, profile } = this.state;
-    const { lockStep } = settings;
     const share = this.#share(sequence);
-    const slot = lockStep ? pool.fixed(sequence.wantedSlot) : pool.choose(window, share);
+    const slot = sequence.slot >= 0 ? sequence.slot : this.#chooseSlot(sequence, window, share);
     if (slot < 0) return false;
     if (share !== null) {
       if (share.slot !== slot) model.memory.copy(share.slot, slot, share.length);
       pool.touch(share.slot);
       sequence.kvLength = share.length;
-      if (lockStep) sequence.alignedLength = share.length;
+      if (settings.lockStep) sequence.alignedLength = share.length;
       profile.sharedTokens += share.length;
     }
-    this.state.place(sequence, slot);
+    if (sequence.slot < 0) this.state.place(sequence, slot);
     return true;
   }
 
-  #share(sequence: Sequence) {
+  #chooseSlot(sequence: Sequence, window: Window, share: Share | null): number {
+    const { pool, settings } = this.state;
+    return settings.lockStep ? pool.fixed(sequence.wantedSlot) : pool.choose(window, share);
+  }
+
+  #share(sequence: Sequence): Share | null {
     const { pool, settings } = this.state;
     if (settings.prefixCacheTokens === 0) return null;
     return pool.findShare(sequence.version, sequence.tokens, sequence.length - 1, this.#shareChunk);
@@ -102,11 +108,11 @@ export class Prefill {
     if (this.state.settings.prefixCacheTokens === 0) return false;
     const chunk = this.#shareChunk;
     for (const other of queue) {
-      if (other === sequence || other.slot < 0 || other.turn === null || other.pending <= 1) continue;
+      if (other === sequence || other.kvLength === 0 || other.turn === null || other.pending <= 1) continue;
       if (other.version !== sequence.version) continue;
       let common = commonPrefix(other.tokens, sequence.tokens, Math.min(other.length, sequence.length - 1));
       if (chunk > 0) common -= common % chunk;
-      if (common - other.kvLength >= LEAST_SHARE) return true;
+      if (common >= LEAST_SHARE && common > other.kvLength) return true;
     }
     return false;
   }

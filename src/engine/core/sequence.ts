@@ -47,11 +47,11 @@ export class Sequence implements Resident {
     this.length++;
   }
 
-  /** Forgets tokens beyond `length`, as if they had never been sampled. */
+  /** Forgets tokens beyond `length`, as if they had never been sampled. The last one left will be read again. */
   truncate(length: number): void {
     this.length = Math.min(this.length, length);
-    this.kvLength = Math.min(this.kvLength, this.length);
-    this.alignedLength = Math.min(this.alignedLength, this.length);
+    this.kvLength = Math.min(this.kvLength, Math.max(0, this.length - 1));
+    this.alignedLength = Math.min(this.alignedLength, this.kvLength);
   }
 
   counts(): TokenCounts {

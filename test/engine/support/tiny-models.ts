@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { configSchema } from '../../../src/config/index.js';
 import { AdapterStore } from '../../../src/engine/core/adapter-store.js';
 import { EngineCore } from '../../../src/engine/core/engine-core.js';
-import { openStepModel } from '../../../src/engine/core/step-model.js';
+import { openStepModel, type StepModel } from '../../../src/engine/core/step-model.js';
 import type { SamplingParameters, TurnOptions } from '../../../src/engine/generator.js';
 import { createEngine, type Engine, type EngineOptions, RAW_POLICY } from '../../../src/engine/index.js';
 import type {
@@ -139,6 +139,7 @@ export interface SteppedCore {
   /** Rounds of the loop whose events held a step of this sequence. */
   readonly batches: EngineEvents[];
   readonly adapters: AdapterStore;
+  readonly model: StepModel;
 }
 
 /** The engine's loop in this thread, one round at a time. */
@@ -189,6 +190,7 @@ export async function openCore(
   return {
     core,
     adapters,
+    model: step,
     batches,
     send: (...commands) => core.accept(commands),
     tick: () => core.tick(),

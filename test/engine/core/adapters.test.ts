@@ -1,0 +1,185 @@
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { FileFormatError, InvalidInputError } from '../../../src/errors.js';
+import { openWeights, writeSafetensors } from '../../../src/weights/index.js';
+import { ask, fixture, openCore, readJson, type SteppedCore, turnOptions } from '../support/tiny-models.js';
+
+const POLICY = fixture('lora', 'tiny-llama', 'policy');
+const CRITIC = fixture('lora', 'tiny-llama', 'critic');
+
+const prompts: number[][] = readJson('lora', 'tiny-llama', 'batch.json')
+  .sequences.slice(0, 3)
+  .map((sequence: { tokenIds: number[] }) => sequence.tokenIds);
+const prompt = prompts[0] as number[];
+
+const folder = mkdtempSync(join(tmpdir(), 'searchloop-adapters-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** The policy adapter with its weights changed. */
+async function changed(name: string, change: (value: number, tensor: string) => number): Promise<string> {
+  const target = join(folder, name);
+  cpSync(POLICY, target, { recursive: true });
+  const source = openWeights(join(POLICY, 'adapter_model.safetensors'));
+  const tensors = [...source.tensors.values()].map((tensor) => ({
+    name: tensor.name,
+    shape: tensor.shape,
+    type: 'F32' as const,
+    data: () => source.readFloat32(tensor.name).map((value) => change(value, tensor.name)),
+  }));
+  await writeSafetensors(join(target, 'adapter_model.safetensors'), tensors);
+  return target;
+}
+
+const greedy = turnOptions({ maxTokens: 12 }, { temperature: 0 });
+
+/** Greedy ids and log-probabilities of one prompt under one version, in an engine of its own. */
+async function alone(ids: readonly number[], adapter: string | null) {
+  const stepped = await openCore();
+  const version = adapter === null ? 'base' : stepped.adapters.load(adapter).version;
+  stepped.send(...ask(1, ids, greedy, { version }));
+  await stepped.settle();
+  return stepped.heard(1);
+}
+
+const logprobsOf = ({ steps }: { steps: readonly { logprob: number }[] }) =>
+  steps.map((step) => step.logprob);
+
+function expectSame(
+  found: ReturnType<SteppedCore['heard']>,
+  expected: ReturnType<SteppedCore['heard']>,
+): void {
+  expect(found.ids).toEqual(expected.ids);
+  logprobsOf(found).forEach((value, i) => {
+    expect(Math.abs(value - (logprobsOf(expected)[i] as number))).toBeLessThan(1e-4);
+  });
+}
+
+test('the first token under an adapter has the stored log-probability', async () => {
+  const stored = openWeights(fixture('lora', 'tiny-llama', 'logits.safetensors'));
+  for (const [index, ids] of prompts.entries()) {
+    const logits = stored.readFloat32(`logits.${index}`).slice(-512);
+    const top = Math.max(...logits);
+    const normaliser = top + Math.log(logits.reduce((sum, value) => sum + Math.exp(value - top), 0));
+    const { ids: found, steps } = await alone(ids, POLICY);
+    expect(logits[found[0] as number]).toBe(top);
+    expect(Math.abs((steps[0]?.logprob as number) - (top - normaliser))).toBeLessThan(1e-4);
+  }
+});
+
+test('one run serves base and two versions side by side; each row is as if alone', async () => {
+  const cold = [await alone(prompt, null), await alone(prompt, POLICY), await alone(prompt, CRITIC)];
+  expect(new Set(cold.map(({ ids }) => ids.join())).size).toBe(3);
+  const stepped = await openCore();
+  const versions = ['base', stepped.adapters.load(POLICY).version, stepped.adapters.load(CRITIC).version];
+  versions.forEach((version, i) => stepped.send(...ask(i, prompt, greedy, { version })));
+  await stepped.settle();
+  versions.forEach((_, i) => expectSame(stepped.heard(i), cold[i] as (typeof cold)[0]));
+  // All three were decoded in the same runs, save for the rounds at the ends.
+  const { decodeRows, decodeSteps } = stepped.core.profile;
+  expect(decodeRows / decodeSteps).toBeGreaterThan(2);
+});
+
+test('versions that come and go in a running batch change nothing for the others', async () => {
+  const cold = await alone(prompt, POLICY);
+  const stepped = await openCore();
+  const policy = stepped.adapters.load(POLICY).version;
+  const critic = stepped.adapters.load(CRITIC).version;
+  stepped.send(...ask(1, prompt, greedy, { version: policy }));
+  for (let i = 0; i < 4; i++) await stepped.tick();
+  stepped.send(...ask(2, prompt, turnOptions({ maxTokens: 3 }), { version: critic }));
+  for (let i = 0; i < 3; i++) await stepped.tick();
+  stepped.send(...ask(3, prompt, greedy));
+  await stepped.settle();
+  expectSame(stepped.heard(1), cold);
+  expect(stepped.heard(3).ids).toEqual((await alone(prompt, null)).ids);
+});
+
+test('keys and values made under one version are never used under another', async () => {
+  const cold = [await alone(prompt, CRITIC), await alone(prompt, null)];
+  const stepped = await openCore();
+  const policy = stepped.adapters.load(POLICY).version;
+  const critic = stepped.adapters.load(CRITIC).version;
+  stepped.send(...ask(1, prompt, greedy, { version: policy }));
+  await stepped.settle();
+  stepped.send({ kind: 'close', sequence: 1 });
+  stepped.send(...ask(2, prompt, greedy, { version: critic }), ...ask(3, prompt, greedy));
+  await stepped.settle();
+  expect(stepped.core.profile.sharedTokens).toBe(0);
+  expectSame(stepped.heard(2), cold[0] as (typeof cold)[0]);
+  expectSame(stepped.heard(3), cold[1] as (typeof cold)[0]);
+  stepped.send(...ask(4, prompt, greedy, { version: critic }));
+  await stepped.settle();
+  expect(stepped.core.profile.sharedTokens).toBe(prompt.length - 1);
+  expectSame(stepped.heard(4), cold[0] as (typeof cold)[0]);
+});
+
+test('a dropped version leaves nothing behind; a sequence that still asks for it fails by name', async () => {
+  const stepped = await openCore();
+  const { version } = stepped.adapters.load(POLICY);
+  stepped.send(...ask(1, prompt, greedy, { version }));
+  await stepped.settle();
+  stepped.send({ kind: 'close', sequence: 1 });
+  await stepped.settle();
+  stepped.core.dropAdapter(version);
+  stepped.send(...ask(2, prompt, greedy, { version }));
+  await stepped.settle();
+  expect(stepped.heard(2).failure?.error.message).toContain(version);
+  expect(stepped.adapters.load(POLICY).version).toBe(version);
+  stepped.send(...ask(3, prompt, greedy, { version }));
+  await stepped.settle();
+  expect(stepped.core.profile.sharedTokens).toBe(0);
+  expect(stepped.heard(3).ids).toEqual(stepped.heard(1).ids);
+});
+
+test('an adapter with NaN, infinity or an absurd weight is refused when it is loaded', async () => {
+  const { adapters } = await openCore();
+  for (const [name, value] of [
+    ['nan', Number.NaN],
+    ['infinite', Number.POSITIVE_INFINITY],
+  ] as const) {
+    const bad = await changed(name, (old, tensor) => (tensor.includes('v_proj.lora_A') ? value : old));
+    expect(() => adapters.load(bad)).toThrow(FileFormatError);
+  }
+  const huge = await changed('huge', (old, tensor) => (tensor.includes('v_proj.lora_A') ? 1e30 : old));
+  expect(() => adapters.load(huge)).toThrow(InvalidInputError);
+  expect(() => adapters.load(huge)).toThrow(/lora_A of v in layer 0/);
+});
+
+test('an adapter as large as is accepted harms nobody but its own sequence', async () => {
+  const wild = await changed(
+    'wild',
+    (old, tensor) => Math.sign(old) * (tensor.includes('lora_A') ? 1e6 : 5e5),
+  );
+  const cold = [await alone(prompt, null), await alone(prompt, POLICY)];
+  const stepped = await openCore();
+  const policy = stepped.adapters.load(POLICY).version;
+  stepped.send(...ask(1, prompt, greedy), ...ask(2, prompt, greedy, { version: policy }));
+  stepped.send(...ask(3, prompt, greedy, { version: stepped.adapters.load(wild).version }));
+  await stepped.settle();
+  expectSame(stepped.heard(1), cold[0] as (typeof cold)[0]);
+  expectSame(stepped.heard(2), cold[1] as (typeof cold)[0]);
+});
+
+test('logits that are not finite end their sequence by name; the others in the same runs go on unharmed', async () => {
+  const cold = [await alone(prompt, null), await alone(prompt, POLICY)];
+  const stepped = await openCore();
+  const policy = stepped.adapters.load(POLICY).version;
+  stepped.send(...ask(1, prompt, greedy), ...ask(2, prompt, greedy, { version: policy }));
+  stepped.send(...ask(3, prompt.slice(4), greedy, { version: policy }));
+  while (stepped.heard(3).ids.length < 2) await stepped.tick();
+  // As if the adapter had overflowed while the prompt of the third sequence was read.
+  const [keys] = stepped.model.memory.views(2, 1);
+  (keys?.data as Float32Array).fill(Number.NaN);
+  await stepped.settle();
+  expect(stepped.heard(3).ids.length).toBe(2);
+  expect(stepped.heard(3).failure?.error).toMatchObject({ kind: 'non_finite' });
+  expect(stepped.heard(3).failure?.error.message).toContain(policy);
+  expectSame(stepped.heard(1), cold[0] as (typeof cold)[0]);
+  expectSame(stepped.heard(2), cold[1] as (typeof cold)[0]);
+  // Nothing of its slot is shared, and the next one there is unharmed.
+  for (const id of [4, 5]) stepped.send(...ask(id, prompt, greedy));
+  stepped.send({ kind: 'close', sequence: 1 }, ...ask(6, prompt, greedy));
+  await stepped.settle();
+  for (const id of [4, 5, 6]) expect(stepped.heard(id).ids).toEqual(cold[0]?.ids);
+});
