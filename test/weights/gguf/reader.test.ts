@@ -82,7 +82,7 @@ describe('corrupt files', () => {
     } catch (caught) {
       error = caught;
     }
-    expect(performance.now() - started).toBeLessThan(1000);
+    expect(performance.now() - started).toBeLessThan(5000);
     expect(error).toBeInstanceOf(SearchloopError);
     const unsupported = name === 'version-1.gguf' || name === 'big-endian-version.gguf';
     expect(error).toBeInstanceOf(unsupported ? UnsupportedError : FileFormatError);
