@@ -48,6 +48,9 @@ class Rival:
                 llama.llama_set_adapters_lora(self.context, adapters, 1, (ctypes.c_float * 1)(1.0))
         self.batch = llama.llama_batch_init(2048, 0, 1)
         self.memory = llama.llama_get_memory(self.context)
+        self.unified = bool(command.get("unified"))
+        self.sequences = command["sequences"]
+        self.filled = set()
 
     def fill(self, entries):
         """entries: (token, position, sequence, wants logits)."""
@@ -72,6 +75,7 @@ class Rival:
 
     def clear(self):
         llama.llama_memory_clear(self.memory, True)
+        self.filled.clear()
 
     def prefill_sequence(self, sequence, ids):
         for start in range(0, len(ids), 512):
@@ -82,27 +86,37 @@ class Rival:
             )
 
     def decode(self, command):
+        """The context is read in once; later calls cut the sequences back to it, so that rounds stay short."""
         sequences, context, tokens = command["sequences"], command["context"], command["tokens"]
-        rng = np.random.default_rng(command.get("seed", 0))
-        self.clear()
-        current = []
+        # In a unified cache every used cell is looked at by every row: only these sequences may be there.
+        if self.unified and len(self.filled) != sequences:
+            self.clear()
         for sequence in range(sequences):
-            self.prefill_sequence(sequence, [int(t) for t in rng.integers(100, self.vocab_size - 100, context)])
-            current.append(self.argmax(-1))
-        self.run([(current[s], context, s, True) for s in range(sequences)])
-        current = [self.argmax(s) for s in range(sequences)]
-        begin = time.perf_counter()
-        for step in range(tokens):
-            self.run([(current[s], context + 1 + step, s, True) for s in range(sequences)])
+            if sequence in self.filled:
+                llama.llama_memory_seq_rm(self.memory, sequence, context, -1)
+                continue
+            rng = np.random.default_rng(sequence)
+            ids = [int(t) for t in rng.integers(100, self.vocab_size - 100, context)]
+            self.prefill_sequence(sequence, ids)
+            self.filled.add(sequence)
+        current = [1000 + s for s in range(sequences)]
+        for step in range(tokens + 2):
+            if step == 2:
+                begin = time.perf_counter()
+            self.run([(current[s], context + step, s, True) for s in range(sequences)])
             current = [self.argmax(s) for s in range(sequences)]
         return {"seconds": time.perf_counter() - begin, "tokens": tokens * sequences}
 
     def prefill(self, command):
         rng = np.random.default_rng(command.get("seed", 0))
         ids = [int(t) for t in rng.integers(100, self.vocab_size - 100, command["tokens"])]
-        self.clear()
+        # The last sequence is kept for this, so that the contexts of `decode` stay.
+        last = self.sequences - 1
+        if self.unified:
+            self.clear()
+        llama.llama_memory_seq_rm(self.memory, last, -1, -1)
         begin = time.perf_counter()
-        self.prefill_sequence(0, ids)
+        self.prefill_sequence(last, ids)
         self.argmax(-1)
         return {"seconds": time.perf_counter() - begin, "tokens": len(ids)}
 
