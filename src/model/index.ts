@@ -34,7 +34,6 @@ export { type EncoderWeights, encoderWeights } from './encoder-weights.js';
 export {
   ensureModel,
   type GivenConventions,
-  hasModel,
   type ImportOptions,
   importManifest,
   importModel,

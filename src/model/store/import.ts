@@ -3,7 +3,7 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { basename, dirname, extname, join, resolve } from 'node:path';
 import { FileFormatError, InvalidInputError, UnsupportedError } from '../../errors.js';
-import { createTokenizer, tokenizerFromGguf } from '../../tokenizer/index.js';
+import { tokenizerFromGguf } from '../../tokenizer/index.js';
 import type { OnProgress } from '../../util/progress.js';
 import {
   type FileRole,
@@ -19,9 +19,9 @@ import {
   pullRepository,
   selectModelFiles,
 } from '../../weights/index.js';
-import { decoderWeights } from '../decoder-weights.js';
+import { checkModel } from './check.js';
 import { type GivenConventions, readConventions } from './conventions.js';
-import { decoderConfig, kindOf, readJsonObject } from './describe.js';
+import { kindOf, readJsonObject } from './describe.js';
 import { openModel, type StoredModel } from './open.js';
 import { placeModel, type SourceFile } from './place.js';
 
@@ -263,32 +263,4 @@ function describeFolder(paths: ReadonlyMap<FileRole, string>, title: string): De
   const architecture = readJsonObject(config).model_type;
   const kind = kindOf(architecture, 'safetensors', `${title}, config.json`);
   return { kind, architecture: String(architecture), licence: null, made: [] };
-}
-
-/** Everything that must hold for the model to be used, looked at while it still lies aside. */
-async function checkModel(model: StoredModel): Promise<void> {
-  const tokenizer = createTokenizer(await model.readTokenizer());
-  const source = model.openWeights();
-  try {
-    if (model.record.kind !== 'decoder') return;
-    const config = decoderConfig(source, {
-      config: model.file('config') ?? undefined,
-      generationConfig: model.file('generationConfig') ?? undefined,
-    });
-    decoderWeights(config, source);
-    if (tokenizer.vocabSize > config.vocabSize)
-      throw new FileFormatError(
-        `${model.record.title}: the tokenizer has ${tokenizer.vocabSize} tokens, the embedding table ${config.vocabSize}`,
-      );
-  } finally {
-    source.close();
-  }
-}
-
-/** Whether a model of this id is imported. */
-export async function hasModel(home: string, id: string): Promise<boolean> {
-  return openModel(home, id).then(
-    () => true,
-    () => false,
-  );
 }

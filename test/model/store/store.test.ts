@@ -109,6 +109,11 @@ describe('import', () => {
     expect(said.record.digest).not.toBe(given.record.digest);
     writeFileSync(join(source, '1_Pooling', 'config.json'), '{"pooling_mode_max_tokens":true}');
     await expect(importModel(source, home, { id: 'max' })).rejects.toThrow(UnsupportedError);
+    const long = importModel(join(models, 'tiny-bert'), home, {
+      id: 'long',
+      embedder: { pooling: 'mean', maxTokens: 129 },
+    });
+    await expect(long).rejects.toThrow(/129 tokens an input, but the model has 128 positions/);
   });
 
   test('the same content under the same name is the same model, other content is refused', async () => {
