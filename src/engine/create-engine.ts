@@ -37,6 +37,10 @@ export interface EngineOptions {
   readonly spinning?: boolean;
   /** Called when the worker dies, comes back or gives up. */
   readonly onState?: (state: WorkerState, error: Error | null) => void;
+  /** Another entry than the engine's own, such as one that counts or breaks something around it. */
+  readonly workerEntry?: string;
+  /** Pause before the worker is started again for the first time; doubled for each further time. */
+  readonly backOffMs?: number;
 }
 
 export interface Engine extends Generator {
@@ -106,9 +110,11 @@ class WorkerEngine implements Engine {
   }
 
   async start(): Promise<void> {
-    this.#client = await startWorker<EngineMethods, EngineEvents>('engine/worker', this.#start, {
+    const { workerEntry = 'engine/worker', backOffMs } = this.options;
+    this.#client = await startWorker<EngineMethods, EngineEvents>(workerEntry, this.#start, {
       onBroadcast: (events) => this.#receive(events),
       onState: (state, error) => this.#onState(state, error),
+      ...(backOffMs === undefined ? {} : { backOffMs }),
     });
   }
 
