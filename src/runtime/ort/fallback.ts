@@ -9,7 +9,6 @@ import type {
   InferenceSession,
   OnnxRuntime,
   SessionOptions,
-  TensorData,
   TensorView,
   ValueInfo,
 } from '../session.js';
@@ -22,6 +21,7 @@ type Ort = typeof import('onnxruntime-node');
 /** The runtime over onnxruntime-node. @throws when the package cannot be loaded */
 export async function openBindingRuntime(): Promise<OnnxRuntime> {
   const ort = await import('onnxruntime-node');
+  keepHalfBits(ort);
   return {
     kind: 'binding',
     version: ort.env.versions.node ?? ort.env.versions.common,
@@ -29,6 +29,22 @@ export async function openBindingRuntime(): Promise<OnnxRuntime> {
     openWeights: () => ({ close() {} }),
     terminate: (handle) => requestTerminate(handle, null),
   };
+}
+
+/**
+ * onnxruntime-common keeps float16 as Float16Array where the engine has it, but the native part of 1.30 cannot
+ * read that. It looks once, at its first tensor, and must see none then: the bits stay in a Uint16Array.
+ */
+function keepHalfBits(ort: Ort): void {
+  const engine = globalThis as { Float16Array?: unknown };
+  const { Float16Array } = engine;
+  if (Float16Array === undefined) return;
+  engine.Float16Array = undefined;
+  try {
+    new ort.Tensor('float32', new Float32Array(1), [1]);
+  } finally {
+    engine.Float16Array = Float16Array;
+  }
 }
 
 async function openSession(ort: Ort, graphFile: string, options: SessionOptions): Promise<InferenceSession> {
@@ -124,9 +140,5 @@ function toTensor(ort: Ort, view: TensorView): Tensor {
 function copyOut(name: string, tensor: Tensor, view: TensorView): void {
   const [got, wanted] = [tensor.dims.join(), view.shape.join()];
   if (got !== wanted) throw new RuntimeError(`output "${name}": bound as [${wanted}], computed as [${got}]`);
-  const source = tensor.data as unknown as TensorData;
-  // float16 may come as Float16Array where the engine has it: the bits are wanted.
-  const bits =
-    view.type === 'float16' ? new Uint16Array(source.buffer, source.byteOffset, source.length) : source;
-  (view.data as Uint8Array).set(bits as Uint8Array);
+  (view.data as Uint8Array).set(tensor.data as unknown as Uint8Array);
 }
