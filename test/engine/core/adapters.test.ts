@@ -72,9 +72,9 @@ test('one run serves base and two versions side by side; each row is as if alone
   expect(new Set(cold.map(({ ids }) => ids.join())).size).toBe(3);
   const stepped = await openCore();
   const versions = ['base', stepped.adapters.load(POLICY).version, stepped.adapters.load(CRITIC).version];
-  versions.forEach((version, i) => stepped.send(...ask(i, prompt, greedy, { version })));
+  for (const [i, version] of versions.entries()) stepped.send(...ask(i, prompt, greedy, { version }));
   await stepped.settle();
-  versions.forEach((_, i) => expectSame(stepped.heard(i), cold[i] as (typeof cold)[0]));
+  for (const i of versions.keys()) expectSame(stepped.heard(i), cold[i] as (typeof cold)[0]);
   // All three were decoded in the same runs, save for the rounds at the ends.
   const { decodeRows, decodeSteps } = stepped.core.profile;
   expect(decodeRows / decodeSteps).toBeGreaterThan(2);
@@ -170,7 +170,7 @@ test('logits that are not finite end their sequence by name; the others in the s
   while (stepped.heard(3).ids.length < 2) await stepped.tick();
   // As if the adapter had overflowed while the prompt of the third sequence was read.
   const [keys] = stepped.model.memory.views(2, 1);
-  (keys?.data as Float32Array).fill(Number.NaN);
+  keys?.data.fill(Number.NaN as never);
   await stepped.settle();
   expect(stepped.heard(3).ids.length).toBe(2);
   expect(stepped.heard(3).failure?.error).toMatchObject({ kind: 'non_finite' });
