@@ -8,6 +8,7 @@ import { benchCommand } from './bench.js';
 import { configCommand } from './config-command.js';
 import { addGlobalFlags } from './context.js';
 import { doctorCommand } from './doctor.js';
+import { indexCommand } from './index-command.js';
 import { modelsCommand } from './models.js';
 import { serveCommand } from './serve.js';
 import { setupCommand } from './setup.js';
@@ -23,7 +24,7 @@ export async function runCli(argv: readonly string[]): Promise<number> {
       .exitOverride()
       .showHelpAfterError('(--help shows the usage)'),
   );
-  for (const command of commands()) program.addCommand(command.exitOverride());
+  for (const command of commands()) program.addCommand(throwing(command));
   try {
     await program.parseAsync([...argv], { from: 'user' });
     return typeof process.exitCode === 'number' ? process.exitCode : 0;
@@ -32,12 +33,19 @@ export async function runCli(argv: readonly string[]): Promise<number> {
   }
 }
 
+/** A wrong line is thrown at every depth, so that it ends in our exit code and not in commander's own. */
+function throwing(command: Command): Command {
+  for (const nested of command.commands) throwing(nested);
+  return command.exitOverride();
+}
+
 function commands(): Command[] {
   return [
     setupCommand(),
     serveCommand(),
     askCommand(),
     modelsCommand(),
+    indexCommand(),
     configCommand(),
     doctorCommand(),
     benchCommand(),

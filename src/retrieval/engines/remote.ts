@@ -82,8 +82,8 @@ async function post(
     if (error instanceof RetrievalError) throw error;
     if (timeout.aborted)
       throw new RetrievalError(`${url.href}: no answer within ${options.timeoutMs} ms`, { cause: error });
-    const { message, cause } = error as Error;
-    const reason = cause instanceof Error ? `${message}: ${cause.message}` : message;
+    const { message, cause } = error as Error & { cause?: { message?: string } };
+    const reason = cause?.message === undefined ? message : `${message}: ${cause.message}`;
     throw new RetrievalError(`${url.href}: ${reason}`, { cause: error });
   }
 }

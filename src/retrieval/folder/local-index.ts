@@ -13,11 +13,11 @@ import {
   type StoredPassage,
 } from '../passages/passage-store.js';
 import { checkConsistency, type IndexManifest, readManifest, writeManifest } from './manifest.js';
+import { BUSY_TIMEOUT_MS, openPassages } from './open-passages.js';
 import { removeStrays } from './strays.js';
 
 /** A graph with more deleted elements than this is built anew when it is next saved. */
 const MAX_DELETED_SHARE = 0.3;
-const BUSY_TIMEOUT_MS = 10_000;
 
 export interface OpenIndexOptions {
   /** The graph takes the memory; BM25 alone does without. */
@@ -54,7 +54,7 @@ export class LocalIndex {
   static async open(folder: string, options: OpenIndexOptions): Promise<LocalIndex> {
     const manifest = await readManifest(folder);
     checkConsistency(manifest);
-    const store = openStore(folder, manifest);
+    const store = openPassages(folder, manifest);
     try {
       const graph = options.withGraph ? await loadGraph(folder, manifest) : null;
       const index = new LocalIndex(folder, manifest, store, graph);
@@ -185,27 +185,6 @@ export class LocalIndex {
       throw new IntegrityError(
         `index "${this.#manifest.name}": expected a vector for each of ${this.count} passages, the graph has ${this.#graph.count}`,
       );
-  }
-}
-
-function openStore(folder: string, manifest: IndexManifest): PassageStore {
-  const path = join(folder, manifest.passages.file);
-  if (!existsSync(path)) throw new IntegrityError(`index "${manifest.name}": ${path} is missing`);
-  const db = openDatabase(path, { readonly: true, busyTimeoutMs: BUSY_TIMEOUT_MS });
-  try {
-    const store = new PassageStore(db, path);
-    const there = store.snapshotAt(manifest.revision);
-    if (there !== manifest.snapshotId)
-      throw new IntegrityError(
-        `${path}: expected snapshot ${manifest.snapshotId} at revision ${manifest.revision}, came ${there ?? 'none'}`,
-        { details: { expected: manifest.snapshotId, actual: there } },
-      );
-    if (store.revision === manifest.revision && store.count !== manifest.passages.count)
-      throw new IntegrityError(`${path}: expected ${manifest.passages.count} passages, came ${store.count}`);
-    return store;
-  } catch (error) {
-    db.close();
-    throw error;
   }
 }
 

@@ -34,7 +34,7 @@ export interface ScoredLabel {
 
 const SCHEMA_VERSION = 1;
 /** Matches in the title count this many times as much as matches in the text. */
-const TITLE_WEIGHT = 1;
+const TITLE_WEIGHT = 3;
 
 const SCHEMA = `
   CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -104,9 +104,11 @@ export class PassageStore {
     this.#statements.setMeta.run(key, value);
   }
 
-  /** Rows are counted, not read from the kept count: for verification. */
-  countRows(): number {
-    return this.db.prepare('SELECT count(*) FROM passages').pluck().get() as number;
+  /** Rows as they are, where `count` is the number that is kept of them. */
+  countRows(): { readonly passages: number; readonly indexed: number } {
+    const rows = (table: string): number =>
+      this.db.prepare(`SELECT count(*) FROM ${table}`).pluck().get() as number;
+    return { passages: rows('passages'), indexed: rows('passages_fts_docsize') };
   }
 
   labelOf(id: string): number | null {

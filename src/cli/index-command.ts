@@ -1,0 +1,260 @@
+import { join } from 'node:path';
+import { Command, InvalidArgumentError } from 'commander';
+import { indexesFolder } from '../config/index.js';
+import { InvalidInputError } from '../errors.js';
+import {
+  addToIndex,
+  buildIndex,
+  createRetriever,
+  describeIndex,
+  type IndexFault,
+  type IndexSummary,
+  indexFolder,
+  listIndexes,
+  locateEncoder,
+  openParallelEmbedder,
+  removeFromIndex,
+  verifyIndex,
+} from '../retrieval/index.js';
+import type { OnProgress, Progress } from '../util/progress.js';
+import { type CliContext, contextOf } from './context.js';
+
+/** `index build | list | info | verify | search | add | remove`: makes, checks and changes search indexes. */
+export function indexCommand(): Command {
+  return new Command('index')
+    .description('build, check, search and change indexes of passages')
+    .addCommand(buildCommand())
+    .addCommand(listCommand())
+    .addCommand(infoCommand())
+    .addCommand(verifyCommand())
+    .addCommand(searchCommand())
+    .addCommand(addCommand())
+    .addCommand(removeCommand());
+}
+
+interface BuildFlags {
+  readonly input: string;
+  readonly output?: string;
+  readonly name?: string;
+  readonly skipBad: boolean;
+  readonly restart: boolean;
+  readonly m?: number;
+  readonly efConstruction?: number;
+  readonly workers?: number;
+}
+
+function buildCommand(): Command {
+  return new Command('build')
+    .description('build an index; after Ctrl-C or a crash the same command goes on')
+    .requiredOption(
+      '-i, --input <path>',
+      'JSONL of passages (plain or .gz), or a folder of .txt and .md files',
+    )
+    .option('-o, --output <folder>', 'folder of the index (default: <name> in the index folder)')
+    .option('-n, --name <name>', 'name of the index (default: name of the output folder)')
+    .option('--skip-bad', 'count entries that cannot be read, and go on', false)
+    .option('--restart', 'throw away an unfinished build in the folder', false)
+    .option('--m <links>', 'links of a passage in the graph (default: 16)', wholeNumber)
+    .option('--ef-construction <width>', 'search width while the graph is built (default: 200)', wholeNumber)
+    .option('--workers <count>', 'embedding threads (default: one for each core)', wholeNumber)
+    .action(async (flags: BuildFlags, self: Command) => {
+      const context = contextOf(self);
+      const { config, output, signal } = context;
+      if (flags.output === undefined && flags.name === undefined)
+        throw new InvalidInputError('expected --output or --name');
+      const folder = flags.output ?? join(indexesFolder(config), flags.name as string);
+      await withProgress(context, async (onProgress) => {
+        const encoder = await locateEncoder(config, { onProgress, signal });
+        const embedder = await openParallelEmbedder(encoder, { workers: flags.workers });
+        try {
+          const { input, name, skipBad, restart, m, efConstruction } = flags;
+          const options = { input, output: folder, name, skipBad, restart, M: m, efConstruction };
+          const manifest = await buildIndex({ ...options, embedder, onProgress, signal });
+          output.result({ folder, manifest }, `built: ${summaryText(await describeIndex(folder))}`);
+        } finally {
+          await embedder.close();
+        }
+      });
+    });
+}
+
+function listCommand(): Command {
+  return new Command('list')
+    .description('built indexes in the index folder')
+    .action(async (_flags: unknown, self: Command) => {
+      const { config, output } = contextOf(self);
+      const found = await listIndexes(indexesFolder(config));
+      const text = found.map((item) => ('error' in item ? faultText(item) : summaryText(item))).join('\n');
+      output.result(found, text === '' ? `no index in ${indexesFolder(config)}` : text);
+    });
+}
+
+function infoCommand(): Command {
+  return new Command('info')
+    .description('what an index holds and how it was built')
+    .argument('[index]', 'name or folder (default: retrieval.index)')
+    .action(async (name: string | undefined, _flags: unknown, self: Command) => {
+      const { config, output } = contextOf(self);
+      const summary = await describeIndex(indexFolder(indexesFolder(config), name ?? config.retrieval.index));
+      output.result(summary, infoText(summary));
+    });
+}
+
+function verifyCommand(): Command {
+  return new Command('verify')
+    .description('read a whole index and check all of it against its manifest')
+    .argument('[index]', 'name or folder (default: retrieval.index)')
+    .action(async (name: string | undefined, _flags: unknown, self: Command) => {
+      const context = contextOf(self);
+      const { config, output } = context;
+      const folder = indexFolder(indexesFolder(config), name ?? config.retrieval.index);
+      await withProgress(context, async (onProgress) => {
+        const manifest = await verifyIndex(folder, onProgress);
+        output.result({ folder, manifest }, `index "${manifest.name}" in ${folder} is sound`);
+      });
+    });
+}
+
+interface SearchFlags {
+  readonly index?: string;
+  readonly kind?: string;
+  readonly k: number;
+}
+
+function searchCommand(): Command {
+  return new Command('search')
+    .description('search an index')
+    .argument('<query...>', 'what to look for')
+    .option('-i, --index <name>', 'name or folder (default: retrieval.index)')
+    .option('--kind <kind>', 'hnsw, bm25, hybrid or remote (default: retrieval.kind)')
+    .option('-k <count>', 'passages', wholeNumber, 3)
+    .action(async (words: string[], flags: SearchFlags, self: Command) => {
+      const context = contextOf(self, { 'retrieval.index': flags.index, 'retrieval.kind': flags.kind });
+      await withProgress(context, async (onProgress) => {
+        const retriever = await createRetriever(context.config, { onProgress, signal: context.signal });
+        try {
+          const [passages] = await retriever.search([words.join(' ')], flags.k, { signal: context.signal });
+          const shown = (passages ?? []).map(
+            ({ id, title, text, score }, i) =>
+              `${i + 1}. ${title || id}  [${id}, ${score.toFixed(4)}]\n   ${text}`,
+          );
+          context.output.result(
+            { index: retriever.info, snapshotId: retriever.snapshotId, passages },
+            shown.length === 0 ? 'nothing found' : shown.join('\n'),
+          );
+        } finally {
+          await retriever.close();
+        }
+      });
+    });
+}
+
+interface AddFlags {
+  readonly input: string;
+  readonly index?: string;
+  readonly skipBad: boolean;
+}
+
+function addCommand(): Command {
+  return new Command('add')
+    .description('add passages to an index, or replace those of the same id')
+    .requiredOption('--input <path>', 'passages, in any form that build reads')
+    .option('-i, --index <name>', 'name or folder (default: retrieval.index)')
+    .option('--skip-bad', 'leave out entries that cannot be read', false)
+    .action(async (flags: AddFlags, self: Command) => {
+      const context = contextOf(self);
+      const { config, output, signal } = context;
+      const folder = indexFolder(indexesFolder(config), flags.index ?? config.retrieval.index);
+      await withProgress(context, async (onProgress) => {
+        const embedder = await openParallelEmbedder(await locateEncoder(config, { onProgress, signal }));
+        try {
+          const { input, skipBad } = flags;
+          const result = await addToIndex({ folder, input, skipBad, embedder, onProgress, signal });
+          output.result(
+            result,
+            `added ${result.added}; index "${result.name}" has ${result.passageCount} passages`,
+          );
+        } finally {
+          await embedder.close();
+        }
+      });
+    });
+}
+
+function removeCommand(): Command {
+  return new Command('remove')
+    .description('remove passages from an index by id')
+    .argument('<id...>', 'passage ids')
+    .option('-i, --index <name>', 'name or folder (default: retrieval.index)')
+    .action(async (ids: string[], flags: { readonly index?: string }, self: Command) => {
+      const { config, output } = contextOf(self);
+      const folder = indexFolder(indexesFolder(config), flags.index ?? config.retrieval.index);
+      const result = await removeFromIndex(folder, ids);
+      output.result(
+        result,
+        `removed ${result.removed}; index "${result.name}" has ${result.passageCount} passages`,
+      );
+    });
+}
+
+async function withProgress(
+  context: CliContext,
+  work: (onProgress: OnProgress) => Promise<void>,
+): Promise<void> {
+  const shown = context.output.progress();
+  try {
+    await work(withRate(shown.on));
+  } finally {
+    shown.stop();
+  }
+}
+
+/** Adds the rate since the stage began to the unit. */
+function withRate(on: OnProgress): OnProgress {
+  let first: Progress | null = null;
+  let since = 0;
+  return (progress) => {
+    if (first === null || first.stage !== progress.stage) {
+      first = progress;
+      since = performance.now();
+    }
+    const seconds = (performance.now() - since) / 1000;
+    const rate = seconds > 0.5 ? ` at ${Math.round((progress.done - first.done) / seconds)}/s` : '';
+    on({ ...progress, unit: `${progress.unit}${rate}` });
+  };
+}
+
+function summaryText({ folder, manifest, passageCount }: IndexSummary): string {
+  const { name, embedder, graph } = manifest;
+  return `${name}: ${passageCount} passages, ${embedder.id} (${graph.dimension}), ${folder}`;
+}
+
+function faultText({ folder, error }: IndexFault): string {
+  return `${folder}: not usable: ${error}`;
+}
+
+function infoText({ folder, manifest, passageCount, snapshotId, revision }: IndexSummary): string {
+  const { source, embedder, graph } = manifest;
+  const rows: [string, string | number][] = [
+    ['index', `${manifest.name} (${folder})`],
+    ['passages', passageCount],
+    ['snapshot', snapshotId],
+    ['changes', revision],
+    ['built', `${manifest.createdAt} from ${source.name} (${source.kind}, ${source.bytes} bytes)`],
+    ['left out', `${source.skippedEntries} bad, ${source.duplicateEntries} repeated entries`],
+    ['embedder', `${embedder.id} (${embedder.digest.slice(0, 12)})`],
+    [
+      'graph',
+      `${graph.metric}, dimension ${graph.dimension}, M ${graph.M}, efConstruction ${graph.efConstruction}`,
+    ],
+    ['files', `${manifest.passages.file}, ${graph.file} (${graph.bytes} bytes)`],
+  ];
+  return rows.map(([key, value]) => `${key.padEnd(9)} ${value}`).join('\n');
+}
+
+function wholeNumber(text: string): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1)
+    throw new InvalidArgumentError('expected a whole number above 0');
+  return value;
+}

@@ -1,0 +1,72 @@
+import { availableParallelism } from 'node:os';
+import { startWorker, type WorkerClient } from '../../runtime/index.js';
+import type { EmbedMethods, EmbedWorkerData } from '../worker/embed-worker.js';
+import type { Embedder, EmbedOptions, TextKind } from './embedder.js';
+import type { EncoderSource } from './encoder-source.js';
+
+/** Texts that a thread gets at a time: long enough to fill batches, short enough that no thread waits long. */
+const TEXTS_PER_CALL = 32;
+const LOWEST_PRIORITY = 19;
+
+export interface ParallelOptions {
+  /** Threads, each with a session of its own; default: one for each core. */
+  readonly workers?: number;
+}
+
+/**
+ * An embedder for builds. Several sessions of one thread each use the cores better than one session of several
+ * threads: nothing waits for the slowest part of an operator.
+ */
+export async function openParallelEmbedder(
+  files: EncoderSource,
+  options: ParallelOptions = {},
+): Promise<Embedder> {
+  const count = options.workers ?? availableParallelism();
+  const data: EmbedWorkerData = { encoder: files, threads: 1 };
+  // The first builds the graph where it is not there yet; the others find it.
+  const start = () =>
+    startWorker<EmbedMethods>('retrieval/worker/embed-worker', data, {
+      niceness: LOWEST_PRIORITY,
+      restart: false,
+    });
+  const workers = [await start()];
+  workers.push(...(await Promise.all(Array.from({ length: count - 1 }, start))));
+  const dimension = await (workers[0] as WorkerClient<EmbedMethods>).call('dimension', undefined);
+  return {
+    info: { id: files.id, digest: files.digest, dimension },
+    embed: (texts, kind, embedOptions) => embedInParallel(workers, texts, kind, dimension, embedOptions),
+    close: async () => void (await Promise.all(workers.map((worker) => worker.close()))),
+  };
+}
+
+/** Longest texts first, so that the threads end at about the same time. */
+async function embedInParallel(
+  workers: readonly WorkerClient<EmbedMethods>[],
+  texts: readonly string[],
+  kind: TextKind,
+  dimension: number,
+  { signal }: EmbedOptions = {},
+): Promise<Float32Array> {
+  const order = texts.map((_, row) => row).sort((a, b) => lengthAt(texts, b) - lengthAt(texts, a) || a - b);
+  const matrix = new Float32Array(texts.length * dimension);
+  let next = 0;
+  const drain = async (worker: WorkerClient<EmbedMethods>): Promise<void> => {
+    while (next < order.length) {
+      const rows = order.slice(next, next + TEXTS_PER_CALL);
+      next += rows.length;
+      const part = await worker.call(
+        'embed',
+        { texts: rows.map((row) => texts[row] as string), kind },
+        { signal },
+      );
+      for (const [i, row] of rows.entries())
+        matrix.set(part.subarray(i * dimension, (i + 1) * dimension), row * dimension);
+    }
+  };
+  await Promise.all(workers.map(drain));
+  return matrix;
+}
+
+function lengthAt(texts: readonly string[], row: number): number {
+  return (texts[row] as string).length;
+}
