@@ -62,7 +62,10 @@ export function startPool<Task, Result, Progress = never>(
   });
   /** Ends every task: the entry cannot be loaded, or the pool closes. */
   const all = new AbortController();
-  pool.on('error', (error: Error) => all.abort(lost(entry, error)));
+  // An idle thread that dies is replaced; one that cannot even start is not.
+  pool.on('error', (error: Error) => {
+    if (pool.threads.length === 0) all.abort(lost(entry, error));
+  });
 
   return {
     async run(task, options = {}) {

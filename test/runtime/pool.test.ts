@@ -106,6 +106,13 @@ test('a thread out of memory fails its task only', async () => {
   expect(await pool.run({ action: 'square', value: 2 })).toBe(4);
 });
 
+test('a thread that dies while idle is replaced', async () => {
+  const pool = start();
+  const thread = await pool.run({ action: 'crashLater' });
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  expect(await pool.run({ action: 'thread', ms: 0 })).not.toBe(thread);
+});
+
 test('an entry that cannot be loaded is one error, not a hang', async () => {
   const broken = join(folder, 'broken.mjs');
   writeFileSync(broken, 'throw new Error("no entry");');

@@ -12,8 +12,6 @@ const PLACE = {
   CreateEnv: 3,
   CreateSession: 7,
   CreateSessionOptions: 10,
-  DisableMemPattern: 17,
-  DisableCpuMemArena: 19,
   SetSessionGraphOptimizationLevel: 23,
   SetIntraOpNumThreads: 24,
   SessionGetInputCount: 30,
@@ -133,8 +131,6 @@ export function createApi(library: NativeLibrary) {
     setGraphOptimization: checked('SetSessionGraphOptimizationLevel', POINTER, 'int'),
     setThreads: checked('SetIntraOpNumThreads', POINTER, 'int'),
     addConfigEntry: checked('AddSessionConfigEntry', POINTER, 'str', 'str'),
-    disableArena: checked('DisableCpuMemArena', POINTER),
-    disableMemoryPattern: checked('DisableMemPattern', POINTER),
     addInitializer: checked('AddInitializer', POINTER, 'str', POINTER),
     releaseSessionOptions: releasing('ReleaseSessionOptions'),
 

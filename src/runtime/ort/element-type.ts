@@ -58,11 +58,10 @@ export function checkView(name: string, view: TensorView): void {
   const kind = KINDS[view.type];
   if (kind === undefined)
     throw new RuntimeError(`"${name}": element type "${view.type}" is not one of ${Object.keys(KINDS)}`);
-  // By name, not by instanceof: arrays may come from another realm.
-  if (view.data?.constructor?.name !== kind.array.name)
-    throw new RuntimeError(
-      `"${name}": ${view.type} wants a ${kind.array.name}, got ${view.data?.constructor?.name ?? typeof view.data}`,
-    );
+  // By tag, not by instanceof: arrays may come from another realm, and a Buffer is a Uint8Array.
+  const got = ArrayBuffer.isView(view.data) ? view.data[Symbol.toStringTag] : typeof view.data;
+  if (got !== kind.array.name)
+    throw new RuntimeError(`"${name}": ${view.type} wants a ${kind.array.name}, got ${got}`);
   if (!view.shape.every((size) => Number.isSafeInteger(size) && size >= 0))
     throw new RuntimeError(`"${name}": [${view.shape}] is not a shape`);
   const count = elementCount(view.shape);

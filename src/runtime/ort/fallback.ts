@@ -133,7 +133,9 @@ function createBinding(ort: Ort, session: NodeSession, sessionOpen: () => boolea
 }
 
 function toTensor(ort: Ort, view: TensorView): Tensor {
-  const data = view.data.subarray(0, elementCount(view.shape));
+  const part = view.data.subarray(0, elementCount(view.shape));
+  // The binding does not read shared memory.
+  const data = part.buffer instanceof SharedArrayBuffer ? part.slice() : part;
   return new ort.Tensor(view.type as Tensor.Type, data as never, [...view.shape]) as TypedTensor<Tensor.Type>;
 }
 

@@ -35,7 +35,7 @@ export function createBinding(
   const binding = api.createBinding(session);
   const terminateHandle = createTerminateHandle(api.createRunOptions());
   /** Bound values by side and name. The arrays are held here so that their memory stays. */
-  const bound = new Map<string, { value: Handle; data: TensorView['data'] }>();
+  const bound = new Map<string, { value: Handle; view: TensorView; byteLength: number }>();
   let open = true;
 
   function bind(side: 'input' | 'output', name: string, view: TensorView): void {
@@ -51,8 +51,15 @@ export function createBinding(
     }
     const key = `${side}:${name}`;
     const previous = bound.get(key);
-    bound.set(key, { value, data: view.data });
+    bound.set(key, { value, view, byteLength: view.data.byteLength });
     if (previous) api.releaseValue(previous.value);
+  }
+
+  /** An array whose buffer was moved to another thread lost its memory, which the tensor still points to. */
+  function checkMemory(): void {
+    for (const [key, { view, byteLength }] of bound)
+      if (view.data.byteLength !== byteLength)
+        throw new RuntimeError(`${key}: its buffer was moved to another thread or resized while bound`);
   }
 
   return {
@@ -61,6 +68,7 @@ export function createBinding(
     bindOutput: (name, view) => bind('output', name, view),
     async run() {
       if (!open) throw new RuntimeError('binding is closed, cannot run');
+      checkMemory();
       await terminable(terminateHandle, api, () =>
         library.flushingDenormals(() => api.runWithBinding(session, terminateHandle.runOptions, binding)),
       );

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { NotFoundError, RuntimeError } from '../../../src/errors.js';
 import { allocate, openRuntime, type RuntimeKind } from '../../../src/runtime/index.js';
-import { FLOAT16, FLOAT32, INT64, writeGraph } from '../support/onnx-file.js';
+import { FLOAT16, FLOAT32, INT64, UINT8, writeGraph } from '../support/onnx-file.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'searchloop-runtime-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -138,6 +138,42 @@ describe.each<RuntimeKind>(['c-api', 'binding'])('%s', (kind) => {
     session.close();
   });
 
+  test('a Buffer is bytes like any Uint8Array', async () => {
+    const file = writeGraph(join(folder, `bytes-${kind}.onnx`), {
+      inputs: { x: [UINT8, [4]] },
+      outputs: { y: [UINT8, [4]] },
+      nodes: [{ op: 'BitwiseNot', inputs: ['x'], outputs: ['y'] }],
+    });
+    const session = await open(file);
+    const binding = session.createBinding();
+    const y = allocate('uint8', [4]);
+    binding.bindInput('x', { type: 'uint8', shape: [4], data: Buffer.from([0, 1, 2, 255]) });
+    binding.bindOutput('y', y);
+    await binding.run();
+    expect([...y.data]).toEqual([255, 254, 253, 0]);
+    session.close();
+  });
+
+  test('tensors without elements', async () => {
+    const session = await open(double);
+    const binding = session.createBinding();
+    binding.bindInput('x', allocate('float32', [0, 4]));
+    binding.bindOutput('y', allocate('float32', [0, 4]));
+    await binding.run();
+    session.close();
+  });
+
+  test('memory that several threads share', async () => {
+    const session = await open(double);
+    const binding = session.createBinding();
+    const shared = new Float32Array(new SharedArrayBuffer(32)).fill(5);
+    binding.bindInput('x', { type: 'float32', shape: [1, 4], data: shared.subarray(0, 4) });
+    binding.bindOutput('y', { type: 'float32', shape: [1, 4], data: shared.subarray(4) });
+    await binding.run();
+    expect([...shared]).toEqual([5, 5, 5, 5, 10, 10, 10, 10]);
+    session.close();
+  });
+
   test('a failed run says why and the binding works afterwards', async () => {
     const session = await open(double);
     const binding = session.createBinding();
@@ -160,4 +196,16 @@ describe.each<RuntimeKind>(['c-api', 'binding'])('%s', (kind) => {
     await expect(binding.run()).rejects.toThrow('closed');
     expect(() => session.createBinding()).toThrow('closed');
   });
+});
+
+test('an array whose buffer went away is refused before the run', async () => {
+  const session = await (await openRuntime('c-api')).openSession(double, { threads: 1 });
+  const binding = session.createBinding();
+  const x = allocate('float32', [1, 4]);
+  binding.bindInput('x', x);
+  binding.bindOutput('y', allocate('float32', [1, 4]));
+  await binding.run();
+  structuredClone(x.data, { transfer: [x.data.buffer as ArrayBuffer] });
+  await expect(binding.run()).rejects.toThrow('input:x: its buffer was moved');
+  session.close();
 });

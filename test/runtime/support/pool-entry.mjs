@@ -39,6 +39,12 @@ const actions = {
     const kept = [];
     for (;;) kept.push(new Array(10_000).fill(Math.random()));
   },
+  crashLater: () => {
+    setTimeout(() => {
+      throw new Error('late');
+    }, 10);
+    return threadId;
+  },
   exit: () => process.exit(5),
   async leak({ graph }) {
     const session = await (await openRuntime()).openSession(graph, { threads: 1 });
