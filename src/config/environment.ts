@@ -11,6 +11,13 @@ export interface HubEnvironment {
 
 const DEFAULT_ENDPOINT = 'https://huggingface.co';
 
+/** Our environment with these variables, for a program that we start. */
+export function childEnvironment(
+  variables: Readonly<Record<string, string>>,
+): Record<string, string | undefined> {
+  return { ...process.env, ...variables };
+}
+
 /** Reads HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE. */
 export function hubEnvironment(
   env: Readonly<Record<string, string | undefined>> = process.env,

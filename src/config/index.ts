@@ -2,7 +2,7 @@
 // Parsed once from file, environment and flags, then frozen.
 // Never imports another room; the only reader of the environment.
 
-export { type HubEnvironment, hubEnvironment } from './environment.js';
+export { childEnvironment, type HubEnvironment, hubEnvironment } from './environment.js';
 export { type ConfigSources, environmentName, loadConfig } from './load.js';
 export { homeFolder, indexesFolder, packageRoot } from './paths.js';
 export {

@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process';
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { childEnvironment } from '../../config/index.js';
 import { CancelledError, DownloadError } from '../../errors.js';
 import type { OnProgress } from '../../util/progress.js';
 import type { WheelSource } from '../manifest.js';
@@ -87,13 +88,19 @@ async function pipDownload(source: WheelSource, folder: string, signal?: AbortSi
     );
 }
 
+/** Temporary files go into `folder` too, so that a killed run leaves nothing elsewhere. */
 function runPython(
   args: readonly string[],
   folder: string,
   signal?: AbortSignal,
 ): Promise<{ code: number; output: string }> {
   return new Promise((resolve, reject) => {
-    const child = spawn('python3', args, { stdio: ['ignore', 'ignore', 'pipe'], signal, cwd: folder });
+    const child = spawn('python3', args, {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      signal,
+      cwd: folder,
+      env: childEnvironment({ TMPDIR: folder }),
+    });
     let text = '';
     child.stderr.on('data', (chunk: Buffer) => {
       text = (text + chunk.toString('utf8')).slice(-2000);
