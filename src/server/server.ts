@@ -4,6 +4,7 @@ import { createServer as createHttpServer, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { createActivity } from './activity.js';
+import { maxPromptBytes } from './answers/prompt-length.js';
 import { createApp } from './app.js';
 import type { ServerContext, ServerOptions } from './context.js';
 import { createKeyRing } from './http/api-keys.js';
@@ -25,6 +26,8 @@ export interface SearchloopServer {
 
 /** Time for sent bytes to reach their readers once all work has ended. */
 const FLUSH_MS = 1000;
+/** Time after listening at which what is rarely needed is made ready. */
+const WARM_AFTER_MS = 2000;
 
 export function createServer(options: ServerOptions): SearchloopServer {
   const { server: settings, rollout } = options.config;
@@ -36,6 +39,7 @@ export function createServer(options: ServerOptions): SearchloopServer {
     activity: createActivity(),
     bodies: createBodyParser(
       { retrieve: { maxQueries: settings.retrieveMaxQueries, defaultTopK: rollout.topK } },
+      () => maxPromptBytes(options.parts.policy()),
       options.logger,
     ),
     startedAt: Math.floor(Date.now() / 1000),
@@ -45,14 +49,20 @@ export function createServer(options: ServerOptions): SearchloopServer {
   const sockets = createSocketServer(context, keys);
   http.on('upgrade', sockets.upgrade);
   http.on('clientError', answerClientError);
+  let warming: NodeJS.Timeout | undefined;
   let closing: Promise<void> | null = null;
 
   return {
-    listen: () => listen(http, settings.host, settings.port),
+    async listen() {
+      const address = await listen(http, settings.host, settings.port);
+      warming = setTimeout(context.bodies.warm, WARM_AFTER_MS);
+      return address;
+    },
     close: () => (closing ??= close()),
   };
 
   async function close(): Promise<void> {
+    clearTimeout(warming);
     const closed = new Promise<void>((resolve) => http.close(() => resolve()));
     http.closeIdleConnections();
     await context.activity.stop(settings.shutdownGraceMs);

@@ -47,7 +47,7 @@ export async function startChat(
   const target = resolveModel(body.model, engine);
   const snapshotId = SEARCHING.includes(target.method) ? requireIndex(context.parts).snapshotId : null;
   checkTokenIds(body, engine.info);
-  await assertPromptFits(body.messages, policy, signal);
+  await assertPromptFits(body, policy, signal);
 
   const id = `chatcmpl-${randomBytes(12).toString('hex')}`;
   const frame = { body, target, info: engine.info, rollout: context.rollout, id };

@@ -2,32 +2,49 @@
 // free for others. What passes here is checked exactly by the rollout.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { ChatMessage } from '../../tokenizer/index.js';
-import type { Policy } from '../context.js';
+import type { Part, Policy } from '../context.js';
 import { RequestError } from '../openai/request-error.js';
+import type { ChatBody } from '../openai/schema/chat.js';
 
 /** Characters encoded in one go: a few milliseconds. */
 const PIECE = 4096;
 /** Texts up to this length are left to the rollout. */
 const SHORT = 4 * PIECE;
+/** No body is as big. */
+const MOST_BYTES = 2 ** 31;
 /** A cut may add tokens that the whole text does not have; so many are forgiven for each. */
 const SLACK_PER_CUT = 8;
 
+/**
+ * UTF-8 bytes beyond which the window is exceeded for sure, to a factor of two.
+ * @returns Infinity where no bound is known
+ */
+export function maxPromptBytes(part: Part<Pick<Policy, 'engine' | 'tokenizer'>>): number {
+  if (part.state !== 'ready') return Number.POSITIVE_INFINITY;
+  const { engine, tokenizer } = part.value;
+  let bytes = engine.info.maxSequenceTokens;
+  while (tokenizer.minimumTokens(bytes) <= engine.info.maxSequenceTokens) {
+    bytes *= 2;
+    if (bytes > MOST_BYTES) return Number.POSITIVE_INFINITY;
+  }
+  return bytes;
+}
+
 /** @throws {RequestError} `context_length_exceeded` */
 export async function assertPromptFits(
-  messages: readonly ChatMessage[],
+  { messages, promptBytes }: Pick<ChatBody, 'messages' | 'promptBytes'>,
   policy: Pick<Policy, 'engine' | 'tokenizer'>,
   signal: AbortSignal,
 ): Promise<void> {
   const window = policy.engine.info.maxSequenceTokens;
   const { tokenizer } = policy;
-  let least = 0;
-  for (const message of messages) least += tokenizer.minimumTokens(Buffer.byteLength(message.content));
+  // Every message brings at least one token of its own: its role, or the mark of its end.
+  const least = tokenizer.minimumTokens(promptBytes) + messages.length;
   if (least > window) throw tooLong(window, `at least ${least}`);
 
   const characters = messages.reduce((sum, message) => sum + message.content.length, 0);
   if (characters <= SHORT) return;
-  let count = 0;
+  let count = messages.length;
   for (const message of messages)
     for (const piece of pieces(message.content)) {
       count += Math.max(0, tokenizer.encodePlain(piece).length - SLACK_PER_CUT);

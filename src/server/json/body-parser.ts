@@ -1,4 +1,4 @@
-// Where a body is parsed: small ones here, big ones in a worker thread that starts with the first of them.
+// Where a body is parsed: small ones here, big ones in a worker thread.
 
 import { startWorker, type WorkerClient } from '../../runtime/index.js';
 import type { Logger } from '../../telemetry/index.js';
@@ -12,10 +12,19 @@ const INLINE_BYTES = 64 * 1024;
 export interface BodyParser {
   /** @param bytes not usable afterwards: big ones move to the worker */
   parse<K extends BodyKind>(kind: K, bytes: Uint8Array): Promise<Parsed<Bodies[K]>>;
+  /** Starts the worker, so that the first big body need not wait for it; else that body starts it. */
+  warm(): void;
   close(): Promise<void>;
 }
 
-export function createBodyParser(settings: ParseSettings, logger: Logger): BodyParser {
+/**
+ * @param maxPromptBytes asked for each big body; messages with more UTF-8 bytes come back empty, and `promptBytes` tells
+ */
+export function createBodyParser(
+  settings: ParseSettings,
+  maxPromptBytes: () => number,
+  logger: Logger,
+): BodyParser {
   let starting: Promise<WorkerClient<ParseMethods>> | null = null;
 
   /** Without a worker, answering slowly is better than not answering. */
@@ -38,10 +47,13 @@ export function createBodyParser(settings: ParseSettings, logger: Logger): BodyP
       const own = bytes.byteLength === bytes.buffer.byteLength ? bytes : Uint8Array.from(bytes);
       const parsed = await client.call(
         'parse',
-        { kind, bytes: own },
+        { kind, bytes: own, maxPromptBytes: maxPromptBytes() },
         { transfer: [own.buffer as ArrayBuffer] },
       );
       return parsed as Parsed<Bodies[typeof kind]>;
+    },
+    warm() {
+      void worker();
     },
     async close() {
       const client = await starting?.catch(() => null);

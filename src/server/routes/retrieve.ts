@@ -1,5 +1,6 @@
 // POST /retrieve: Search-R1's protocol, so that its trainers can use our index.
 
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { RequestHandler, Response } from 'express';
 import type { Passage, Retriever } from '../../retrieval/index.js';
 import { requireIndex, type ServerContext } from '../context.js';
@@ -9,6 +10,8 @@ import { rowOf } from '../retrieve/answer.js';
 
 /** Queries searched at once: a trainer's batch leaves room for a question between two of them. */
 const SLICE = 128;
+/** Characters of the answer made in one go. */
+const PIECE = 64 * 1024;
 
 export function retrieve(context: ServerContext): RequestHandler {
   return async (req, res) => {
@@ -42,12 +45,16 @@ async function searchAll(
   return rows;
 }
 
-/** Row by row: the text of a whole batch would hold the thread while it is made. */
+/** Piece by piece: the text of a whole batch would hold the thread while it is made. */
 async function sendRows(res: Response, rows: readonly Passage[][], withScores: boolean): Promise<void> {
   res.status(200).set('content-type', 'application/json; charset=utf-8');
+  let text = '{"result":[';
   for (const [index, row] of rows.entries()) {
-    const text = `${index === 0 ? '{"result":[' : ','}${JSON.stringify(rowOf(row, withScores))}`;
+    text += `${index === 0 ? '' : ','}${JSON.stringify(rowOf(row, withScores))}`;
+    if (text.length < PIECE) continue;
     if (!res.write(text)) await drained(res);
+    text = '';
+    await nextTurn();
   }
-  res.end(']}');
+  res.end(`${text}]}`);
 }

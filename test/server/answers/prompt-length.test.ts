@@ -1,11 +1,14 @@
 import fc from 'fast-check';
-import { assertPromptFits, pieces } from '../../../src/server/answers/prompt-length.js';
+import { assertPromptFits, maxPromptBytes, pieces } from '../../../src/server/answers/prompt-length.js';
 import type { Policy } from '../../../src/server/index.js';
 import { byteTokenizer, ENGINE_INFO, scriptedPolicy } from '../../support/test-server.js';
 
 const signal = new AbortController().signal;
 const { engine } = scriptedPolicy({ run: () => (async function* () {})() });
-const user = (content: string) => [{ role: 'user' as const, content }];
+const user = (content: string) => ({
+  messages: [{ role: 'user' as const, content }],
+  promptBytes: Buffer.byteLength(content),
+});
 
 /** Four characters a token, and no bound known without encoding. */
 const coarse: Policy['tokenizer'] = {
@@ -27,6 +30,13 @@ test('the least possible number of tokens is enough to refuse', async () => {
   });
 });
 
+test('messages count, however short they are', async () => {
+  const messages = Array(ENGINE_INFO.maxSequenceTokens + 1).fill({ role: 'user', content: '' });
+  await expect(
+    assertPromptFits({ messages, promptBytes: 0 }, { engine, tokenizer: coarse }, signal),
+  ).rejects.toMatchObject({ code: 'context_length_exceeded' });
+});
+
 test('else it is encoded piece by piece until there is too much', async () => {
   let longest = 0;
   let encoded = 0;
@@ -44,6 +54,16 @@ test('else it is encoded piece by piece until there is too much', async () => {
   });
   expect(longest).toBeLessThanOrEqual(4097);
   expect(encoded).toBeLessThan(30_000);
+});
+
+test('the bound in bytes is no less than the window holds and at most twice that', () => {
+  const bound = (minimumTokens: (bytes: number) => number) =>
+    maxPromptBytes({ state: 'ready', value: { engine, tokenizer: { ...byteTokenizer, minimumTokens } } });
+  const window = ENGINE_INFO.maxSequenceTokens;
+  expect(bound((bytes) => bytes)).toBe(2 * window);
+  expect(bound((bytes) => Math.ceil(bytes / 30))).toBe(32 * window);
+  expect(bound(() => 0)).toBe(Number.POSITIVE_INFINITY);
+  expect(maxPromptBytes({ state: 'loading', reason: 'x' })).toBe(Number.POSITIVE_INFINITY);
 });
 
 test('what fits passes, and short texts are not encoded at all', async () => {

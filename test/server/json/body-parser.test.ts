@@ -3,6 +3,7 @@ import { createLogger } from '../../../src/telemetry/index.js';
 
 const parser = createBodyParser(
   { retrieve: { maxQueries: 10, defaultTopK: 3 } },
+  () => 1_000_000,
   createLogger({ level: 'silent' }),
 );
 afterAll(() => parser.close());
@@ -34,6 +35,16 @@ test('faults cross from the worker with code and field', async () => {
     null,
   ]);
   expect(await faultOf(Buffer.from('['.repeat(5_000_000)))).toEqual(['invalid_json', null]);
+});
+
+test('messages that are too long for sure stay in the worker; their length comes', async () => {
+  const body = chat('é'.repeat(600_000));
+  const expected = { messages: [], promptBytes: 1_200_000, model: 'searchloop' };
+  expect(await parser.parse('chat', bytesOf(body))).toMatchObject({ ok: true, value: expected });
+  expect(await parser.parse('frame', bytesOf({ type: 'request', id: 'a', body }))).toMatchObject({
+    ok: true,
+    value: { id: 'a', body: { ok: true, value: expected } },
+  });
 });
 
 test('the HTTP thread goes on while a crowded body is parsed', async () => {

@@ -93,6 +93,8 @@ const chatFields = z.object({
 
 export type ChatBody = Omit<z.output<typeof chatFields>, 'messages'> & {
   readonly messages: readonly ChatMessage[];
+  /** UTF-8 bytes of all messages. */
+  readonly promptBytes: number;
 };
 
 /** @throws {RequestError} naming the first field that is wrong or not supported */
@@ -104,7 +106,9 @@ export function parseChatBody(value: unknown): ChatBody {
   refuseTools(raw);
   refuseFormat(raw['response_format']);
   refuseOther(raw);
-  return { ...fields, messages: parseMessages(fields.messages) };
+  const messages = parseMessages(fields.messages);
+  const promptBytes = messages.reduce((sum, message) => sum + Buffer.byteLength(message.content), 0);
+  return { ...fields, messages, promptBytes };
 }
 
 const isFilled = (value: unknown): boolean =>
