@@ -7,6 +7,7 @@ import OpenAI, {
   BadRequestError,
   InternalServerError,
   NotFoundError,
+  PermissionDeniedError,
   RateLimitError,
 } from 'openai';
 import { NonFiniteError, OverloadedError } from '../../src/errors.js';
@@ -222,7 +223,7 @@ test('models: list and retrieve, adapters too', async () => {
 
 test('error classes', async () => {
   await start({
-    server: { apiKeys: ['right'] },
+    server: { apiKeys: ['right'], corsOrigins: ['https://app.example'] },
     script: (request) => [
       {
         fail:
@@ -247,6 +248,8 @@ test('error classes', async () => {
   await expect(ask(good, { model: 'gpt-x' })).rejects.toBeInstanceOf(NotFoundError);
   await expect(ask(good, {})).rejects.toBeInstanceOf(RateLimitError);
   await expect(ask(good, { model: 'searchloop:cot' })).rejects.toBeInstanceOf(InternalServerError);
+  const foreign = good.withOptions({ defaultHeaders: { origin: 'https://evil.example' } });
+  await expect(ask(foreign, {})).rejects.toBeInstanceOf(PermissionDeniedError);
 });
 
 test('a 429 is retried after retry-after-ms', async () => {

@@ -27,7 +27,7 @@ export function createSse(res: Response, options: SseOptions): SseStream {
   let timer: NodeJS.Timeout | undefined;
 
   const open = (): void => {
-    if (opened) return;
+    if (opened || res.destroyed) return;
     opened = true;
     res.status(200).set({
       'content-type': 'text/event-stream; charset=utf-8',

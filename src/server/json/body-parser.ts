@@ -31,7 +31,10 @@ export function createBodyParser(
   const worker = async (): Promise<WorkerClient<ParseMethods> | null> => {
     starting ??= startWorker<ParseMethods>('server/json/parse-worker', settings);
     try {
-      return await starting;
+      const client = await starting;
+      // It died too often; the next big body starts another.
+      if (client.state === 'failed') starting = null;
+      return client.state === 'ready' ? client : null;
     } catch (err) {
       starting = null;
       logger.warn({ err }, 'no worker for big bodies');

@@ -1,22 +1,13 @@
-import type { Passage } from '../../retrieval/index.js';
-
-/** A passage as Search-R1's server gives it: the title in quotation marks on the first line of `contents`. */
-interface Document {
-  readonly id: string;
-  readonly contents: string;
-  readonly title: string;
-}
+import { type Passage, type SearchR1Document, toSearchR1Document } from '../../retrieval/index.js';
 
 /** The answer to one query: documents with scores, or documents alone. */
 export function rowOf(
   passages: readonly Passage[],
   withScores: boolean,
-): readonly ({ readonly document: Document; readonly score: number } | Document)[] {
+): readonly ({ readonly document: SearchR1Document; readonly score: number } | SearchR1Document)[] {
   return passages.map((passage) =>
-    withScores ? { document: documentOf(passage), score: passage.score } : documentOf(passage),
+    withScores
+      ? { document: toSearchR1Document(passage), score: passage.score }
+      : toSearchR1Document(passage),
   );
-}
-
-function documentOf({ id, title, text }: Passage): Document {
-  return { id, contents: `"${title}"\n${text}`, title };
 }

@@ -6,6 +6,7 @@ import { createChunker } from '../answers/chunks.js';
 import { type ChatCompletion, createCompletion } from '../answers/completion.js';
 import type { ServerContext } from '../context.js';
 import { parseBody } from '../http/body.js';
+import { cancelWhenGone } from '../http/client-gone.js';
 import { noteError } from '../http/errors.js';
 import { loggerOf } from '../http/request-id.js';
 import { createSse, type SseStream } from '../http/sse.js';
@@ -16,7 +17,7 @@ export function chatCompletions(context: ServerContext): RequestHandler {
     const startedAt = performance.now();
     const body = await parseBody(req, 'chat', context.bodies);
     const work = context.activity.begin();
-    res.once('close', work.cancel);
+    const unwatch = cancelWhenGone(res, work);
     try {
       const run = await startChat(context, body, work.signal);
       if (body.stream) {
@@ -30,7 +31,7 @@ export function chatCompletions(context: ServerContext): RequestHandler {
       // The error of an aborted run says that it was aborted; the signal says why.
       throw work.signal.aborted ? work.signal.reason : error;
     } finally {
-      res.off('close', work.cancel);
+      unwatch();
       work.end();
     }
   };

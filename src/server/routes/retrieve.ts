@@ -5,6 +5,7 @@ import type { RequestHandler, Response } from 'express';
 import type { Passage, Retriever } from '../../retrieval/index.js';
 import { requireIndex, type ServerContext } from '../context.js';
 import { parseBody } from '../http/body.js';
+import { cancelWhenGone } from '../http/client-gone.js';
 import { drained } from '../http/sse.js';
 import { rowOf } from '../retrieve/answer.js';
 
@@ -17,7 +18,7 @@ export function retrieve(context: ServerContext): RequestHandler {
   return async (req, res) => {
     const body = await parseBody(req, 'retrieve', context.bodies);
     const work = context.activity.begin();
-    res.once('close', work.cancel);
+    const unwatch = cancelWhenGone(res, work);
     try {
       const retriever = requireIndex(context.parts);
       const rows = await searchAll(retriever, body.queries, body.topk, work.signal);
@@ -25,7 +26,7 @@ export function retrieve(context: ServerContext): RequestHandler {
     } catch (error) {
       throw work.signal.aborted ? work.signal.reason : error;
     } finally {
-      res.off('close', work.cancel);
+      unwatch();
       work.end();
     }
   };

@@ -61,6 +61,20 @@ test('one that waits for us is not cut off', async () => {
   expect(await response.text()).toContain('[DONE]');
 });
 
+test('a client that vanishes while its body is parsed starts nothing that stays', async () => {
+  server = await startTestServer({ script: () => [{ until: new Promise(() => {}) }] });
+  const body = { ...QUESTION, metadata: { padding: 'x'.repeat(3_000_000) } };
+  for (const waitMs of [0, 5, 20, 50, 100]) {
+    const client = await slowPost(server.url, PATH, body);
+    await new Promise((resolve) => setTimeout(resolve, waitMs));
+    client.socket.destroy();
+  }
+  const idle = () => server.runner.running === 0;
+  await eventually(idle);
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  await eventually(idle);
+});
+
 test('a client that vanishes ends its rollout', async () => {
   server = await startTestServer({ script: () => [{ answer: 'a' }, { until: new Promise(() => {}) }] });
   for (const stream of [true, false]) {

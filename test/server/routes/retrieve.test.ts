@@ -22,7 +22,7 @@ test('documents with scores, as Search-R1 asks for them', async () => {
   expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8');
   const row = (query: string) =>
     [0, 1].map((at) => ({
-      document: { id: `p${at}`, contents: `"Title ${at}"\nabout ${query}`, title: `Title ${at}` },
+      document: { id: `p${at}`, contents: `"Title ${at}"\nabout ${query}` },
       score: 1 - at / 10,
     }));
   expect(await response.json()).toEqual({ result: [row('cats'), row('dogs')] });
@@ -32,7 +32,7 @@ test('without scores the documents alone; topk has a default', async () => {
   await start();
   const { result } = (await (await retrieve({ queries: ['cats'] })).json()) as { result: unknown[][] };
   expect(result[0]).toHaveLength(3);
-  expect(result[0]![0]).toEqual({ id: 'p0', contents: '"Title 0"\nabout cats', title: 'Title 0' });
+  expect(result[0]![0]).toEqual({ id: 'p0', contents: '"Title 0"\nabout cats' });
 });
 
 test('a batch of a trainer is searched in slices and comes back in order', async () => {
