@@ -70,11 +70,17 @@ function createTeller(
     session.answer += text;
     yield { type: 'answer.delta', text, tokens: given };
   }
-  /** Keeps text apart that a removed tag or the turn's border stood between, lest the two make a tag. */
+  let turnBorder = true;
+  /** Keeps text apart that a removed tag or the turn's border stood between, lest the two make a tag or a word. */
   const apart = ({ channel: kind, run, border }: Reading): TokenRun => {
-    const space = border && beginsTag(session.shownTail[kind], reader.tags);
-    const text = space ? ` ${run.text}` : run.text;
-    session.shownTail[kind] = (session.shownTail[kind] + text).slice(-LONGEST_TAG);
+    const tail = session.shownTail[kind];
+    let separator = border && beginsTag(tail, reader.tags) ? ' ' : '';
+    if (kind === 'reasoning' && turnBorder) {
+      turnBorder = false;
+      separator = /\S$/.test(tail) && /^\S/.test(run.text) ? '\n' : '';
+    }
+    const text = separator + run.text;
+    session.shownTail[kind] = (tail + text).slice(-LONGEST_TAG);
     return { ...run, text };
   };
   return {

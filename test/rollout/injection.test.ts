@@ -47,7 +47,7 @@ test('search-r1: the same actions, answer and counts for any passage and questio
         forceAnswer: true,
       });
       expect(answerText(events)).toBe('Lisbon');
-      expect(reasoningText(events)).toBe('lookhm');
+      expect(reasoningText(events)).toBe('look\nhm');
       expect(retriever.queries).toEqual(['capital']);
       const { record } = doneOf(events);
       expect(record).toMatchObject({ validActions: 2, invalidActions: 1, stop: 'answer', question });

@@ -91,7 +91,7 @@ describe.each(MODELS)('%s', (model) => {
     expect(audit(record, tokenizer)).toEqual([]);
     expect(answer).toBe('São Lisbon 🫠');
     expect(answerText(events)).toBe(answer);
-    expect(reasoningText(events)).toBe('I need Zürich.\nnot an actionDoc 1 says so.\n');
+    expect(reasoningText(events)).toBe('I need Zürich.\nnot an action\nDoc 1 says so.\n');
     expect(tokenizer.decode(answerTokens(events).map(({ id }) => id))).toContain(answer);
     expect(record.tokenIds).toEqual(generator.sequences[0]);
     expect(record.observations[0]?.text).toContain('Doc 1(Title: Lisbon) Lisbon is the capital of Portugal.');

@@ -166,7 +166,7 @@ test('a truly invalid last byte is still given', async () => {
 test('taking a tag away never makes another', async () => {
   const kit = createKit({ turns: ['<<think>think>x <<answer>', 'search>'] });
   const events = await kit.events({ actionBudget: 1 });
-  expect(reasoningText(events)).toBe('< think>x < search>');
+  expect(reasoningText(events)).toBe('< think>x <\nsearch>');
   const chat = createKit({ turns: ['a <<think>x</think>think>'] });
   expect(answerText(await chat.events({ method: 'chat' }))).toBe('a < think>');
 });
