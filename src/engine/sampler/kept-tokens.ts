@@ -1,9 +1,12 @@
 // Which tokens survive top-k, top-p and min-p, in transformers' order. Only the values of one histogram bucket are
-// ever sorted, so the cost is a few passes over the row whatever the settings are.
+// ever sorted, and weights are computed only where they are needed, so the cost is a few passes over the row.
 
-import { FARTHEST, negativeExp } from './negative-exp.js';
+import { bucketsOfExp, FARTHEST, negativeExp } from './negative-exp.js';
+import { argMax } from './row-scan.js';
 
-const BUCKETS = 1024;
+/** Buckets a nat (of logit divided by temperature, or of logit for top-k). */
+const PER_NAT = 32;
+const BUCKETS = FARTHEST * PER_NAT + 1;
 
 export interface CutSettings {
   /** Above 0. */
@@ -25,8 +28,10 @@ export class KeptTokens {
 
   readonly #values: Float32Array;
   readonly #edge: Float32Array;
-  readonly #bucketMass = new Float64Array(BUCKETS);
-  readonly #bucketCount = new Int32Array(BUCKETS);
+  readonly #masses = new Float64Array(BUCKETS);
+  readonly #counts = new Int32Array(BUCKETS);
+  #top = 0;
+  #inverse = 1;
 
   constructor(private readonly vocabSize: number) {
     this.ids = new Int32Array(vocabSize);
@@ -41,34 +46,34 @@ export class KeptTokens {
    * (at least min-p times the top probability stays). The most likely token always stays;
    * what lies over 64 nats below it (a share of 1e-28) is left out whatever the settings.
    */
-  select(logits: Float32Array, offset: number, settings: CutSettings): void {
-    const { topK, topP, minP } = settings;
-    let top = Number.NEGATIVE_INFINITY;
-    let bottom = Number.POSITIVE_INFINITY;
-    const end = offset + this.vocabSize;
-    for (let i = offset; i < end; i++) {
-      const value = logits[i] as number;
-      if (value > top) top = value;
-      if (value < bottom) bottom = value;
+  select(logits: Float32Array, offset: number, { temperature, topK, topP, minP }: CutSettings): void {
+    this.#top = logits[offset + argMax(logits, offset, this.vocabSize)] as number;
+    this.#inverse = 1 / temperature;
+    let threshold = this.#top - FARTHEST * temperature;
+    if (topK > 0 && topK < this.vocabSize) {
+      threshold = Math.max(threshold, this.#kthLargest(logits, offset, topK));
+      this.#gather(logits, offset, threshold);
+      if (topP < 1) this.#cutNucleus(this.#values, 0, this.count, topP);
+    } else if (topP < 1) {
+      this.#cutNucleus(logits, offset, this.vocabSize, topP);
+    } else {
+      // Below min-p, with room for the rounding of the logarithm; the exact cut follows.
+      this.#gather(logits, offset, Math.max(threshold, this.#top + temperature * (Math.log(minP) - 1e-6)));
     }
-    const inverse = 1 / settings.temperature;
-    // Farther down a weight is 0; a limit near the top also keeps the histogram fine.
-    const floor = Math.max(bottom, top - FARTHEST * settings.temperature);
-    const kept =
-      topK > 0 && topK < this.vocabSize ? this.#kthLargest(logits, offset, topK, top, floor) : floor;
-    this.#gather(logits, offset, top, Math.max(kept, floor), inverse);
-    if (topP < 1) this.#cutNucleus(topP, top, inverse);
     if (minP > 0) this.#cutBelow(minP);
   }
 
-  #gather(logits: Float32Array, offset: number, top: number, threshold: number, inverse: number): void {
+  /** Takes every logit of at least `threshold`. */
+  #gather(logits: Float32Array, offset: number, threshold: number): void {
     const { ids, weights, vocabSize } = this;
     const values = this.#values;
+    const top = this.#top;
+    const inverse = this.#inverse;
     let count = 0;
     let mass = 0;
     for (let id = 0; id < vocabSize; id++) {
       const value = logits[offset + id] as number;
-      if (!(value >= threshold)) continue;
+      if (value < threshold) continue;
       const weight = negativeExp((top - value) * inverse);
       ids[count] = id;
       values[count] = value;
@@ -80,87 +85,93 @@ export class KeptTokens {
     this.mass = mass;
   }
 
-  /** The k-th largest logit, or `floor` when fewer than k lie above it. */
-  #kthLargest(logits: Float32Array, offset: number, k: number, top: number, floor: number): number {
-    const scale = bucketScale(top - floor);
-    const counts = this.#bucketCount.fill(0);
+  #kthLargest(logits: Float32Array, offset: number, k: number): number {
+    const top = this.#top;
+    const counts = this.#counts.fill(0);
     const end = offset + this.vocabSize;
+    const last = BUCKETS - 1;
     for (let i = offset; i < end; i++) {
-      const value = logits[i] as number;
-      if (!(value >= floor)) continue;
-      const bucket = ((top - value) * scale) | 0;
+      const distance = (top - (logits[i] as number)) * PER_NAT;
+      const bucket = distance < last ? distance | 0 : last;
       counts[bucket] = (counts[bucket] as number) + 1;
     }
     let above = 0;
     let bucket = 0;
-    while (bucket < BUCKETS && above + (counts[bucket] as number) < k) above += counts[bucket++] as number;
-    if (bucket === BUCKETS) return floor;
+    while (above + (counts[bucket] as number) < k) above += counts[bucket++] as number;
     const edge = this.#edge;
     let size = 0;
     for (let i = offset; i < end; i++) {
       const value = logits[i] as number;
-      if (value >= floor && (((top - value) * scale) | 0) === bucket) edge[size++] = value;
+      const distance = (top - value) * PER_NAT;
+      if ((distance < last ? distance | 0 : last) === bucket) edge[size++] = value;
     }
     return edge.subarray(0, size).sort()[size - (k - above)] as number;
   }
 
-  #cutNucleus(topP: number, top: number, inverse: number): void {
-    const { weights, count } = this;
-    const values = this.#values;
-    const masses = this.#bucketMass.fill(0);
-    let lowest = top;
-    for (let i = 0; i < count; i++) if ((values[i] as number) < lowest) lowest = values[i] as number;
-    const scale = bucketScale(top - lowest);
-    for (let i = 0; i < count; i++) {
-      const bucket = ((top - (values[i] as number)) * scale) | 0;
-      masses[bucket] = (masses[bucket] as number) + (weights[i] as number);
-    }
-    const target = topP * this.mass;
+  /**
+   * Keeps the nucleus of `count` candidates in `values` from `offset` on: all of a row, or those gathered before.
+   */
+  #cutNucleus(values: Float32Array, offset: number, count: number, topP: number): void {
+    const top = this.#top;
+    const inverse = this.#inverse;
+    const masses = this.#masses.fill(0);
+    const total = bucketsOfExp(values, offset, offset + count, top, inverse, PER_NAT, masses);
+    const target = topP * total;
     let before = 0;
     let bucket = 0;
     while (bucket < BUCKETS - 1 && before + (masses[bucket] as number) < target)
       before += masses[bucket++] as number;
-
     const edge = this.#edge;
     let size = 0;
-    for (let i = 0; i < count; i++)
-      if ((((top - (values[i] as number)) * scale) | 0) === bucket) edge[size++] = values[i] as number;
-    const sorted = edge.subarray(0, size).sort();
-    let last = size - 1;
-    for (; last >= 0 && before < target; last--)
-      before += negativeExp((top - (sorted[last] as number)) * inverse);
-    const threshold = size > 0 ? (sorted[last + 1] ?? Number.POSITIVE_INFINITY) : lowest;
-    let ties = 0;
-    for (let i = last + 1; i < size && sorted[i] === threshold; i++) ties++;
-    this.#keep((i) => {
+    // A little below the bucket, so that rounding cannot lose one of its values.
+    const lowest = top - ((bucket + 1) / PER_NAT + 1e-6) / inverse;
+    for (let i = offset; i < offset + count; i++) {
       const value = values[i] as number;
-      return value > threshold || (value === threshold && ties-- > 0);
-    });
+      if (value < lowest) continue;
+      if ((((top - value) * inverse * PER_NAT) | 0) === bucket) edge[size++] = value;
+    }
+    const sorted = edge.subarray(0, size).sort();
+    let next = size;
+    while (next > 0 && before < target) before += negativeExp((top - (sorted[--next] as number)) * inverse);
+    const threshold = next < size ? (sorted[next] as number) : lowest;
+    let ties = 0;
+    while (next + ties < size && sorted[next + ties] === threshold) ties++;
+    if (values === this.#values) this.#cutBelowValue(threshold, ties);
+    else {
+      this.#gather(values, offset, threshold);
+      this.#cutBelowValue(threshold, ties);
+    }
+  }
+
+  /** Keeps what is larger than `threshold`, and of what equals it the first `ties`. */
+  #cutBelowValue(threshold: number, ties: number): void {
+    const values = this.#values;
+    let left = ties;
+    let kept = 0;
+    let mass = 0;
+    for (let i = 0; i < this.count; i++) {
+      const value = values[i] as number;
+      if (value < threshold || (value === threshold && left-- <= 0)) continue;
+      mass += this.#move(i, kept++);
+    }
+    this.count = kept;
+    this.mass = mass;
   }
 
   #cutBelow(weight: number): void {
-    this.#keep((i) => (this.weights[i] as number) >= weight);
-  }
-
-  #keep(stays: (i: number) => boolean): void {
-    const { ids, weights } = this;
-    const values = this.#values;
-    let count = 0;
+    let kept = 0;
     let mass = 0;
-    for (let i = 0; i < this.count; i++) {
-      if (!stays(i)) continue;
-      ids[count] = ids[i] as number;
-      weights[count] = weights[i] as number;
-      values[count] = values[i] as number;
-      mass += weights[count] as number;
-      count++;
-    }
-    this.count = count;
+    for (let i = 0; i < this.count; i++)
+      if ((this.weights[i] as number) >= weight) mass += this.#move(i, kept++);
+    this.count = kept;
     this.mass = mass;
   }
-}
 
-/** Buckets per unit so that a distance of `range` falls into the last one. */
-function bucketScale(range: number): number {
-  return range > 0 ? (BUCKETS - 1) / range : 0;
+  #move(from: number, to: number): number {
+    const weight = this.weights[from] as number;
+    this.ids[to] = this.ids[from] as number;
+    this.#values[to] = this.#values[from] as number;
+    this.weights[to] = weight;
+    return weight;
+  }
 }

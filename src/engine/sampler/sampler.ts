@@ -3,7 +3,7 @@
 
 import type { SamplingParameters, TokenAlternative } from '../generator.js';
 import { KeptTokens } from './kept-tokens.js';
-import { negativeExp } from './negative-exp.js';
+import { placeOfSum, sumOfExp } from './negative-exp.js';
 import {
   applyPenalties,
   type BiasList,
@@ -108,30 +108,23 @@ export class Sampler {
 
   /** Inverse distribution function over ids in order; stops as soon as the draw is decided. */
   #drawRaw(logits: Float32Array, offset: number, normaliser: number, uniform: number): void {
-    let sum = 0;
-    let id = 0;
-    const last = this.vocabSize - 1;
-    for (; id < last; id++) {
-      sum += negativeExp(normaliser - (logits[offset + id] as number));
-      if (sum > uniform) break;
-    }
-    // Rounding can leave the sum below the draw at the end of the row, where the token may be impossible.
-    if (sum <= uniform && negativeExp(normaliser - (logits[offset + id] as number)) === 0)
-      id = argMax(logits, offset, this.vocabSize);
-    this.draw.id = id;
-    this.draw.samplingLogprob = Math.min(0, (logits[offset + id] as number) - normaliser);
+    const end = offset + this.vocabSize;
+    const place = placeOfSum(logits, offset, end, normaliser, 1, uniform);
+    // Rounding can leave the whole sum below the draw.
+    this.draw.id = place < end ? place - offset : argMax(logits, offset, this.vocabSize);
+    this.draw.samplingLogprob = Math.min(0, (logits[offset + this.draw.id] as number) - normaliser);
   }
 
   #drawTempered(logits: Float32Array, offset: number, inverse: number, uniform: number): void {
     const { vocabSize } = this;
     const blocks = this.#blocks;
+    const end = offset + vocabSize;
     const best = argMax(logits, offset, vocabSize);
     const top = logits[offset + best] as number;
     let total = 0;
-    for (let block = 0, id = 0; id < vocabSize; block++) {
-      const end = Math.min(id + BLOCK, vocabSize);
-      let sum = 0;
-      for (; id < end; id++) sum += negativeExp((top - (logits[offset + id] as number)) * inverse);
+    for (let block = 0; block < blocks.length; block++) {
+      const start = offset + block * BLOCK;
+      const sum = sumOfExp(logits, start, Math.min(start + BLOCK, end), top, inverse);
       blocks[block] = sum;
       total += sum;
     }
@@ -140,18 +133,13 @@ export class Sampler {
     let block = 0;
     while (block < blocks.length - 1 && before + (blocks[block] as number) <= target)
       before += blocks[block++] as number;
-    let chosen = best;
-    for (let id = block * BLOCK; id < Math.min((block + 1) * BLOCK, vocabSize); id++) {
-      before += negativeExp((top - (logits[offset + id] as number)) * inverse);
-      if (before > target) {
-        chosen = id;
-        break;
-      }
-    }
-    this.draw.id = chosen;
+    const start = offset + block * BLOCK;
+    const last = Math.min(start + BLOCK, end);
+    const place = placeOfSum(logits, start, last, top, inverse, target - before);
+    this.draw.id = place < last ? place - offset : best;
     this.draw.samplingLogprob = Math.min(
       0,
-      ((logits[offset + chosen] as number) - top) * inverse - Math.log(total),
+      ((logits[offset + this.draw.id] as number) - top) * inverse - Math.log(total),
     );
   }
 
