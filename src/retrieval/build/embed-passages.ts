@@ -20,17 +20,21 @@ export async function embedPassages(
   options: { readonly onProgress?: OnProgress; readonly signal?: AbortSignal },
 ): Promise<void> {
   const total = store.count;
-  const report = (): void =>
-    options.onProgress?.({ stage: 'embed', done: vectors.count, total, unit: 'passages' });
-  report();
+  const report = (done: number): void =>
+    options.onProgress?.({ stage: 'embed', done, total, unit: 'passages' });
+  report(vectors.count);
   while (vectors.count < total) {
     if (options.signal?.aborted) throw new CancelledError();
     const window = store.page(vectors.count, WINDOW);
-    const matrix = await embedder.embed(window.map(embeddingText), 'passage', { signal: options.signal });
+    const before = vectors.count;
+    const matrix = await embedder.embed(window.map(embeddingText), 'passage', {
+      signal: options.signal,
+      onDone: (done) => done < window.length && report(before + done),
+    });
     for (const [i, { id }] of window.entries()) checkVector(matrix, i, embedder.info.dimension, id);
     vectors.append(matrix);
     store.setMeta('vectors', String(vectors.count));
-    report();
+    report(vectors.count);
   }
 }
 

@@ -13,6 +13,8 @@ export type TextKind = 'query' | 'passage';
 
 export interface EmbedOptions {
   readonly signal?: AbortSignal;
+  /** Hears how many of the texts are done. */
+  readonly onDone?: (done: number) => void;
 }
 
 export interface Embedder {

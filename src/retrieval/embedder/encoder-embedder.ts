@@ -50,15 +50,18 @@ export async function openEncoderEmbedder(source: EncoderSource, options: Encode
   const encode = createEncode(tokenizer, conventions, maxTokens);
   return {
     info: { id: source.id, digest, dimension },
-    async embed(texts, kind, { signal } = {}) {
+    async embed(texts, kind, { signal, onDone } = {}) {
       const matrix = new Float32Array(texts.length * dimension);
       const ids = texts.map((text) => encode(text, kind));
       const lengths = ids.map((row) => row.length);
+      let done = 0;
       for (const batch of batchByLength(lengths, BATCH_TOKENS)) {
         if (signal?.aborted) throw new CancelledError();
         const vectors = await run(binding, ids, batch, dimension);
         for (const [i, row] of batch.rows.entries())
           matrix.set(vectors.subarray(i * dimension, (i + 1) * dimension), row * dimension);
+        done += batch.rows.length;
+        onDone?.(done);
         await setImmediate();
       }
       return matrix;

@@ -45,11 +45,12 @@ async function embedInParallel(
   texts: readonly string[],
   kind: TextKind,
   dimension: number,
-  { signal }: EmbedOptions = {},
+  { signal, onDone }: EmbedOptions = {},
 ): Promise<Float32Array> {
   const order = texts.map((_, row) => row).sort((a, b) => lengthAt(texts, b) - lengthAt(texts, a) || a - b);
   const matrix = new Float32Array(texts.length * dimension);
   let next = 0;
+  let done = 0;
   const drain = async (worker: WorkerClient<EmbedMethods>): Promise<void> => {
     while (next < order.length) {
       const rows = order.slice(next, next + TEXTS_PER_CALL);
@@ -61,6 +62,8 @@ async function embedInParallel(
       );
       for (const [i, row] of rows.entries())
         matrix.set(part.subarray(i * dimension, (i + 1) * dimension), row * dimension);
+      done += rows.length;
+      onDone?.(done);
     }
   };
   await Promise.all(workers.map(drain));
