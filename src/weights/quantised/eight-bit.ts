@@ -38,20 +38,24 @@ export function quantise8(values: Float32Array, rows: number, columns: number): 
   return { bits: 8, rows, columns, blocks, values: quantised, scales, zeroPoints: null };
 }
 
+/** NaN when a value is not finite: a sum of so few finite numbers cannot overflow. */
 function largestMagnitude(values: Float32Array, from: number, count: number): number {
   let largest = 0;
+  let sum = 0;
   for (let i = from; i < from + count; i += 1) {
-    const magnitude = Math.abs(values[i] as number);
-    if (Number.isNaN(magnitude)) return magnitude;
+    const value = values[i] as number;
+    const magnitude = value < 0 ? -value : value;
+    sum += magnitude;
     if (magnitude > largest) largest = magnitude;
   }
-  return largest;
+  return Number.isFinite(sum) ? largest : Number.NaN;
 }
 
 /** Halves away from zero, as ggml rounds; a scale that was rounded down can put the largest value past the end. */
 function nearest(steps: number): number {
-  const rounded = steps < 0 ? -((0.5 - steps) | 0) : (steps + 0.5) | 0;
-  return Math.min(LARGEST, Math.max(-LARGEST, rounded));
+  let magnitude = ((steps < 0 ? -steps : steps) + 0.5) | 0;
+  if (magnitude > LARGEST) magnitude = LARGEST;
+  return steps < 0 ? -magnitude : magnitude;
 }
 
 /**

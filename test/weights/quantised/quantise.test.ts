@@ -123,7 +123,9 @@ describe('4 bits', () => {
             squaredError(before, symmetric(before)),
             squaredError(before, asymmetric(before)),
           );
-          expect(squaredError(before, after)).toBeLessThanOrEqual(bound * 1.0001 + 1e-12);
+          // The scale is a float32 number, theirs here are not rounded.
+          const rounding = 32 * (peak(before) * 2 ** -22) ** 2;
+          expect(squaredError(before, after)).toBeLessThanOrEqual(bound * 1.0001 + rounding);
         });
       }),
     );

@@ -1,7 +1,8 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { FileFormatError, NotFoundError, UnsupportedError } from '../../../src/errors.js';
+import fc from 'fast-check';
+import { FileFormatError, NotFoundError, SearchloopError, UnsupportedError } from '../../../src/errors.js';
 import { openSafetensorsFile, openWeights } from '../../../src/weights/index.js';
 
 const fixtures = join(__dirname, '..', '..', 'fixtures');
@@ -161,6 +162,30 @@ describe('traps', () => {
     expect([...bits]).toEqual(patterns.map((pattern) => (pattern << 16) >>> 0));
     source.close();
   });
+});
+
+test('damaged files end in an error of ours, never in another, and are never read past their end', () => {
+  const good = readFileSync(join(bad, 'good-metadata-unsorted.safetensors'));
+  const path = join(folder, 'fuzz.safetensors');
+  const change = fc.tuple(fc.integer({ min: 0, max: good.length - 1 }), fc.integer({ min: 0, max: 255 }));
+  fc.assert(
+    fc.property(fc.array(change, { maxLength: 3 }), fc.integer({ min: 0, max: 400 }), (changes, cut) => {
+      const bytes = Buffer.from(cut < good.length ? good.subarray(0, good.length - cut) : good);
+      for (const [at, value] of changes) if (at < bytes.length) bytes[at] = value;
+      writeFileSync(path, bytes);
+      try {
+        const source = openSafetensorsFile(path);
+        for (const { name, byteOffset, byteLength } of source.tensors.values()) {
+          expect(byteOffset + byteLength).toBeLessThanOrEqual(bytes.length);
+          source.readFloat32(name);
+        }
+        source.close();
+      } catch (error) {
+        expect(error).toBeInstanceOf(SearchloopError);
+      }
+    }),
+    { numRuns: 500 },
+  );
 });
 
 describe('whole models', () => {
