@@ -1,7 +1,7 @@
 // Background work in threads that yield to serving: one task a thread, so that ending one harms no other.
 
 import { createRequire } from 'node:module';
-import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads';
+import { MessageChannel, receiveMessageOnPort, type Worker } from 'node:worker_threads';
 import type { Piscina } from 'piscina';
 import { CancelledError, UnavailableError } from '../errors.js';
 import type { FromTask, TaskEnvelope, TaskOutcome } from './pool-task.js';
@@ -56,9 +56,13 @@ export function startPool<Task, Result, Progress = never>(
       ? {}
       : { resourceLimits: { maxOldGenerationSizeMb: maxHeapMebibytes } }),
   });
+  const alive = new Set<Worker>();
   pool.on('workerCreate', ({ id }: { id: number }) => {
     const worker = pool.threads.find((thread) => thread.threadId === id);
-    if (worker) freeAtEnd(worker);
+    if (worker === undefined) return;
+    freeAtEnd(worker);
+    alive.add(worker);
+    worker.once('exit', () => alive.delete(worker));
   });
   /** Ends every task: the entry cannot be loaded, or the pool closes. */
   const all = new AbortController();
@@ -83,6 +87,8 @@ export function startPool<Task, Result, Progress = never>(
     async close() {
       all.abort(new UnavailableError(`the pool of ${entry} was closed`));
       await pool.destroy();
+      // Also those that piscina stopped without waiting.
+      await Promise.all(Array.from(alive, (worker) => worker.terminate()));
     },
   };
 }
