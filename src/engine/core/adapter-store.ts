@@ -17,12 +17,20 @@ import type { LoadedAdapter } from '../messages.js';
 const LARGEST_WEIGHT = 1e6;
 
 /** Layouts of several versions that are kept; a single version's own layout does not count. */
-const MOST_COMBINATIONS = 4;
+const MOST_COMBINATIONS = 3;
+
+/** Versions side by side. */
+export interface Combination {
+  readonly layout: AdapterLayout;
+  /** Index of each version in the layout. */
+  readonly places: ReadonlyMap<string, number>;
+}
 
 export class AdapterStore {
   readonly #adapters = new Map<string, Adapter>();
-  readonly #single = new Map<string, AdapterLayout>();
-  readonly #combined = new Map<string, AdapterLayout>();
+  readonly #single = new Map<string, Combination>();
+  /** Most recently used last. */
+  #combined: Combination[] = [];
 
   constructor(
     private readonly config: DecoderConfig,
@@ -35,7 +43,7 @@ export class AdapterStore {
     checkSize(adapter, folder);
     if (!this.#adapters.has(adapter.digest)) {
       this.#adapters.set(adapter.digest, adapter);
-      this.#single.set(adapter.digest, layOutAdapters(this.config, [adapter]));
+      this.#single.set(adapter.digest, this.#combine([adapter]));
     }
     return { version: adapter.digest, rank: adapter.rank };
   }
@@ -43,26 +51,37 @@ export class AdapterStore {
   drop(version: string): void {
     this.#adapters.delete(version);
     this.#single.delete(version);
-    for (const key of this.#combined.keys()) if (key.split(' ').includes(version)) this.#combined.delete(key);
+    this.#combined = this.#combined.filter(({ places }) => !places.has(version));
   }
 
   has(version: string): boolean {
     return this.#adapters.has(version);
   }
 
-  /** Layout of the versions in this order. A single version brings only its own rank columns. */
-  layout(versions: readonly string[]): AdapterLayout {
-    const key = versions.join(' ');
-    const found = this.#single.get(key) ?? this.#combined.get(key);
-    if (found !== undefined) return found;
-    const layout = layOutAdapters(
-      this.config,
-      versions.map((version) => this.#get(version)),
-    );
-    if (this.#combined.size >= MOST_COMBINATIONS)
-      this.#combined.delete(this.#combined.keys().next().value as string);
-    this.#combined.set(key, layout);
-    return layout;
+  /**
+   * A layout that holds these versions. A single one brings only its own rank columns; of several, one that was made
+   * before is taken where it holds few others: making one copies all weights, and sequences come and go.
+   */
+  combination(versions: readonly string[]): Combination {
+    if (versions.length === 1) return this.#one(versions[0] as string);
+    const fits = ({ places }: Combination) =>
+      places.size <= 2 * versions.length && versions.every((version) => places.has(version));
+    const found = this.#combined.find(fits) ?? this.#combine(versions.map((version) => this.#get(version)));
+    this.#combined = [...this.#combined.filter((item) => item !== found), found].slice(-MOST_COMBINATIONS);
+    return found;
+  }
+
+  #one(version: string): Combination {
+    const found = this.#single.get(version);
+    if (found === undefined) throw new NotFoundError(`adapter version ${version} is not loaded`);
+    return found;
+  }
+
+  #combine(adapters: readonly Adapter[]): Combination {
+    return {
+      layout: layOutAdapters(this.config, adapters),
+      places: new Map(adapters.map(({ digest }, place) => [digest, place])),
+    };
   }
 
   #get(version: string): Adapter {

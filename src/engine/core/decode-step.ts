@@ -152,18 +152,15 @@ export class DecodeStep {
     const sequences = all.map((row) => this.#decoding(first + row));
     // In lock-step mode the output layer, too, always sees the same number of rows.
     this.#rows = settings.lockStep ? all : all.filter((row) => sequences[row] !== null);
-    const versions = [
-      ...new Set(sequences.flatMap((item) => (item && item.version !== BASE_VERSION ? [item.version] : []))),
-    ].sort();
-    this.#adapters =
-      versions.length === 0
-        ? null
-        : {
-            layout: adapters.layout(versions),
-            rows: sequences.map((item) =>
-              item === null || item.version === BASE_VERSION ? null : versions.indexOf(item.version),
-            ),
-          };
+    const versions = new Set(sequences.flatMap((item) => (item === null ? [] : [item.version])));
+    versions.delete(BASE_VERSION);
+    this.#adapters = null;
+    if (versions.size === 0) return;
+    const { layout, places } = adapters.combination([...versions]);
+    this.#adapters = {
+      layout,
+      rows: sequences.map((item) => places.get(item?.version ?? BASE_VERSION) ?? null),
+    };
   }
 
   #failAll(message: string): void {

@@ -54,7 +54,7 @@ export class Prefill {
     const { version, slot, kvLength } = sequence;
     const started = performance.now();
     try {
-      const layout = version === BASE_VERSION ? null : adapters.layout([version]);
+      const layout = version === BASE_VERSION ? null : adapters.combination([version]).layout;
       await model.prefill(slot, sequence.tokens, kvLength, count, kvLength, layout);
     } catch (error) {
       this.state.fail(sequence, 'runtime', (error as Error).message);
