@@ -172,12 +172,19 @@ function characterSymbols(model: ModelConfig): Symbolise {
   };
 }
 
-/** Words that are tokens as they stand, for models that prefer those to merging. */
-function wholeWords(model: ModelConfig, byteLevel: boolean): ReadonlyMap<string, number> {
-  if (!model.ignoreMerges) return new Map();
-  if (!byteLevel) return model.vocab;
+/**
+ * Words that are tokens as they stand, for models that prefer those to merging. Added tokens are not among them,
+ * should a vocabulary list them as well: words come from plain text, which must not become a control token.
+ */
+function wholeWords(model: ModelConfig, options: BpeOptions): ReadonlyMap<string, number> {
   const words = new Map<string, number>();
+  if (!model.ignoreMerges) return words;
   for (const [token, id] of model.vocab) {
+    if (options.addedIds.has(id)) continue;
+    if (!options.byteLevel) {
+      words.set(token, id);
+      continue;
+    }
     const bytes = bytesOfToken(token);
     const text = bytes === null ? '' : Buffer.from(bytes).toString('utf8');
     if (text !== '' && Buffer.from(text).equals(bytes as Uint8Array)) words.set(text, id);
@@ -185,18 +192,24 @@ function wholeWords(model: ModelConfig, byteLevel: boolean): ReadonlyMap<string,
   return words;
 }
 
+export interface BpeOptions {
+  /** Words are turned into bytes in GPT-2's alphabet; else into characters, with byte fallback. */
+  readonly byteLevel: boolean;
+  /** Ids that no word may give. */
+  readonly addedIds: ReadonlySet<number>;
+}
+
 /**
  * The BPE model over words.
- * @param byteLevel words are turned into bytes in GPT-2's alphabet; else into characters, with byte fallback
  * @throws {FileFormatError} when a merge names a token that the vocabulary lacks
  * @throws {UnsupportedError} for a subword prefix or word suffix, which the supported models do not use
  */
-export function createBpe(model: ModelConfig, byteLevel: boolean): EncodeWord {
+export function createBpe(model: ModelConfig, options: BpeOptions): EncodeWord {
   if (model.continuingSubwordPrefix !== null || model.endOfWordSuffix !== null)
     throw new UnsupportedError('tokenizer.json: BPE with a subword prefix or a word suffix is not supported');
   const pairs = createPairs(model);
-  const symbolise = byteLevel ? byteSymbols(model) : characterSymbols(model);
-  const whole = wholeWords(model, byteLevel);
+  const symbolise = options.byteLevel ? byteSymbols(model) : characterSymbols(model);
+  const whole = wholeWords(model, options);
   const cache = new Map<string, readonly number[]>();
   return (word, ids) => {
     const id = whole.get(word);

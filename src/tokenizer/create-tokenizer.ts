@@ -28,7 +28,8 @@ const wellFormed: Normalize = (text) => text.replace(/\p{Surrogate}/gu, '\ufffd'
 function wordEncoder(json: TokenizerJson): EncodeWord {
   if (json.model.type === 'WordPiece') return createWordPiece(json.model);
   if (json.model.type === 'Unigram') return createUnigram(json.model);
-  return createBpe(json.model, isByteLevel(json.preTokenizer));
+  const addedIds = new Set(json.addedTokens.map((token) => token.id));
+  return createBpe(json.model, { byteLevel: isByteLevel(json.preTokenizer), addedIds });
 }
 
 /** Appends the ids of a stretch of text that holds no added token. */

@@ -1,5 +1,8 @@
+import { join } from 'node:path';
 import { createTokenizer, tokenizerFromGguf } from '../../src/tokenizer/index.js';
+import { openGguf } from '../../src/weights/index.js';
 import {
+  fixtures,
   modelTokenizer,
   oracle,
   readJson,
@@ -82,6 +85,22 @@ test.each([
   expect(fromGguf.addedTokens).toEqual(fromJson.addedTokens);
   expect(fromGguf.specialIds).toEqual(fromJson.specialIds);
 });
+
+test.each(['f32', 'q8_0', 'q4_1'])(
+  'the vocabulary in a GGUF file (%s) encodes as the tokenizer.json it was made of',
+  (type) => {
+    const file = openGguf(join(fixtures, 'gguf', `tiny-llama-${type}.gguf`));
+    try {
+      const tokenizer = createTokenizer(tokenizerFromGguf(file.metadata));
+      for (const { text, ids, idsPlain } of oracle('tiny-llama').cases) {
+        expect(tokenizer.encode(text)).toEqual(ids);
+        expect(tokenizer.encodePlain(text)).toEqual(idsPlain);
+      }
+    } finally {
+      file.close();
+    }
+  },
+);
 
 test('gpt-2 keeps numbers whole, default cuts them by threes, punctuation first', () => {
   const words = (pre: string, text: string): string[] => {

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { createBpe } from '../../src/tokenizer/bpe.js';
+import { createTokenizer } from '../../src/tokenizer/index.js';
 import type { ModelConfig } from '../../src/tokenizer/tokenizer-json.js';
-import { DECODERS, minilmTokenizer, modelTokenizer, smollm2Tokenizer } from './fixtures.js';
+import { DECODERS, minilmTokenizer, modelTokenizer, readJson, smollm2Tokenizer } from './fixtures.js';
 
 const tokenizers = [
   ...DECODERS.map((model) => [model, modelTokenizer(model)] as const),
@@ -88,6 +89,24 @@ describe.each(tokenizers)('%s', (_, tokenizer) => {
   });
 });
 
+test('a word that is the name of an added token stays plain, even where whole words need no merging', () => {
+  const json = readJson<{ model: { vocab: Record<string, number> }; added_tokens: object[] }>(
+    'models',
+    'tiny-llama-rope3',
+    'tokenizer.json',
+  );
+  const tokenizer = createTokenizer({
+    tokenizerJson: {
+      ...json,
+      model: { ...json.model, vocab: { ...json.model.vocab, halt: 512, whole: 513 } },
+      added_tokens: [...json.added_tokens, { id: 512, content: 'halt', special: true }],
+    },
+  });
+  expect(tokenizer.encode('halt')).toEqual([512]);
+  expect(tokenizer.encodePlain('halt')).not.toContain(512);
+  expect(tokenizer.encodePlain('whole')).toEqual([513]);
+});
+
 test('no bound is claimed where a tokenizer may drop or join characters at will', () => {
   expect(minilmTokenizer().minimumTokens(1_000_000)).toBe(0);
 });
@@ -127,7 +146,7 @@ test('merging by heap equals the rule: lowest rank first, leftmost first', () =>
       }
     return [];
   };
-  const encode = createBpe(model, false);
+  const encode = createBpe(model, { byteLevel: false, addedIds: new Set() });
   const word = fc.string({ unit: fc.constantFrom(...letters), minLength: 1, maxLength: 120 });
   fc.assert(
     fc.property(word, (text) => {
