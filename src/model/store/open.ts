@@ -91,14 +91,22 @@ export async function verifyModel(
   options: { readonly onProgress?: OnProgress } = {},
 ): Promise<string[]> {
   const folder = modelFolder(home, id);
-  const record = await readRecord(folder);
+  return folderFaults(folder, await readRecord(folder), options.onProgress);
+}
+
+/** Compares every byte of a model folder with its record. */
+export async function folderFaults(
+  folder: string,
+  record: ModelRecord,
+  onProgress?: OnProgress,
+): Promise<string[]> {
   const faults = await sizeFaults(folder, record);
   if (faults.length > 0) return faults;
   const total = record.files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   let before = 0;
   for (const { path, sha256, sizeBytes } of record.files) {
     const found = await sha256File(join(folder, path), (bytes) =>
-      options.onProgress?.({ stage: `verify ${id}`, done: before + bytes, total, unit: 'bytes' }),
+      onProgress?.({ stage: `verify ${record.id}`, done: before + bytes, total, unit: 'bytes' }),
     );
     if (found !== sha256) faults.push(`${path}: sha256 ${found}, expected ${sha256}`);
     before += sizeBytes;

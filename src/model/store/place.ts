@@ -16,12 +16,19 @@ import {
 } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { CancelledError, InvalidInputError } from '../../errors.js';
+import { CancelledError, InvalidInputError, NotFoundError } from '../../errors.js';
 import { syncFolder, writeFileAtomic } from '../../util/atomic-file.js';
 import { sha256File, sha256Hex } from '../../util/digest.js';
 import type { OnProgress } from '../../util/progress.js';
 import { claim, type FileRole } from '../../weights/index.js';
-import { modelFolder, modelsFolder, type StoredModel, storedModel, workFolder } from './open.js';
+import {
+  folderFaults,
+  modelFolder,
+  modelsFolder,
+  type StoredModel,
+  storedModel,
+  workFolder,
+} from './open.js';
 import { type ModelRecord, RECORD_NAME, type RecordFile, readRecord, recordDigest } from './record.js';
 
 export interface SourceFile {
@@ -159,18 +166,22 @@ async function moveIntoPlace(
     throw new InvalidInputError(
       `a model named "${record.id}" is already there with other content (${present.origin}); remove it first or choose another name`,
     );
-  if (present) return storedModel(folder, present);
-  // A folder without a readable record is no model; it was left by something else and is in the way.
+  if (present && (await folderFaults(folder, present)).length === 0) return storedModel(folder, present);
+  // The same model, damaged, or a folder without a readable record, which is none: made anew.
   await rm(folder, { recursive: true, force: true });
   await rename(aside, folder);
   await syncFolder(modelsFolder(home));
   return storedModel(folder, record);
 }
 
-/** Removes an imported model and what was built from it; files in the download cache stay. */
+/**
+ * Removes an imported model, damaged or not, and what was built from it; files in the download cache stay.
+ * @throws {NotFoundError} no such model
+ */
 export async function removeModel(home: string, id: string): Promise<void> {
   const folder = modelFolder(home, id);
-  await readRecord(folder);
+  if (!(await stat(folder).catch(() => null)))
+    throw new NotFoundError(`no model "${id}" in ${modelsFolder(home)}`);
   const held = await claim({ folder: workFolder(home), key: `remove-${id}`, kind: 'folder' });
   try {
     // Out of sight in one step, then byte by byte.

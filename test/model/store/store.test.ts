@@ -22,6 +22,7 @@ import {
   verifyModel,
 } from '../../../src/model/store/index.js';
 import { createTokenizer } from '../../../src/tokenizer/index.js';
+import { COMMIT, startHub } from '../../support/hub-server.js';
 
 const fixtures = join(__dirname, '..', '..', 'fixtures');
 const models = join(fixtures, 'models');
@@ -143,6 +144,51 @@ describe('import', () => {
   });
 });
 
+describe('import from the hub', () => {
+  const repositoryFiles = (name: string): Record<string, Buffer> =>
+    Object.fromEntries(
+      readdirSync(join(models, name)).map((file) => [file, readFileSync(join(models, name, file))]),
+    );
+
+  test.each(['tiny-llama-sharded', 'tiny-qwen3'])('a repository with safetensors: %s', async (name) => {
+    const hub = await startHub(`someone/${name}`, {
+      ...repositoryFiles(name),
+      'README.md': Buffer.from('hi'),
+    });
+    try {
+      const options = { hub: { endpoint: hub.endpoint, token: null, offline: false } };
+      const model = await importModel(`someone/${name}`, home, options);
+      expect(model.record).toMatchObject({ id: name, origin: `hub someone/${name} at ${COMMIT}` });
+      expect(await verifyModel(home, name)).toEqual([]);
+      const local = await importModel(join(models, name), home, { id: 'local' });
+      expect(local.record.digest).toBe(model.record.digest);
+      const weights = (await openModel(home, name)).openWeights();
+      expect(weights.readFloat32('model.embed_tokens.weight')).toHaveLength(512 * 64);
+      weights.close();
+    } finally {
+      await hub.close();
+    }
+  });
+
+  test('one GGUF file of several', async () => {
+    const bytes = (type: string): Buffer => readFileSync(join(fixtures, 'gguf', `tiny-llama-${type}.gguf`));
+    const hub = await startHub('someone/quants', {
+      'T.Q8_0.gguf': bytes('q8_0'),
+      'T.Q4_1.gguf': bytes('q4_1'),
+    });
+    try {
+      const options = { hub: { endpoint: hub.endpoint, token: null, offline: false } };
+      await expect(importModel('someone/quants', home, options)).rejects.toThrow(
+        /name one of: T\.Q8_0\.gguf, T\.Q4_1/,
+      );
+      const model = await importModel('someone/quants/T.Q4_1.gguf', home, options);
+      expect(model.record).toMatchObject({ id: 't.q4_1', format: 'gguf' });
+    } finally {
+      await hub.close();
+    }
+  });
+});
+
 describe('refusals leave nothing behind', () => {
   const nothing = async (): Promise<void> => {
     expect(await listModels(home)).toEqual([]);
@@ -233,6 +279,21 @@ describe('the imported models', () => {
     );
     rmSync(weights);
     await expect(openModel(home, 'second')).rejects.toThrow(/model\.safetensors is missing/);
+  });
+
+  test('damage is repaired by importing the same model again, what the user named otherwise is not touched', async () => {
+    writeFileSync(path('models/second/model.safetensors'), 'damaged');
+    await expect(importModel(join(models, 'tiny-llama'), home, { id: 'second' })).rejects.toThrow(
+      InvalidInputError,
+    );
+    await importModel(join(models, 'tiny-qwen3'), home, { id: 'second' });
+    expect(await verifyModel(home, 'second')).toEqual([]);
+    writeFileSync(path('models/second/model.json'), '{');
+    await importModel(join(models, 'tiny-llama'), home, { id: 'second' });
+    expect((await openModel(home, 'second')).record.architecture).toBe('llama');
+    writeFileSync(path('models/second/model.json'), '{');
+    await removeModel(home, 'second');
+    expect(existsSync(path('models/second'))).toBe(false);
   });
 
   test('a record that is not valid is refused with file and field', async () => {

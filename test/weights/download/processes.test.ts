@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { COMMIT, type HubServer, sha256, startHub } from './hub-server.js';
+import { COMMIT, type HubServer, sha256, startHub } from '../../support/hub-server.js';
 import { type PullProcess, startPull } from './pull-process.js';
 
 const REPO = 'someone/model';

@@ -18,7 +18,7 @@ import {
   pullModel,
   pullRepository,
 } from '../../../src/weights/index.js';
-import { COMMIT, gitSha1, type HubServer, sha256, startHub } from './hub-server.js';
+import { COMMIT, gitSha1, type HubServer, sha256, startHub } from '../../support/hub-server.js';
 
 /** Bytes that do not repeat within a file. */
 const noise = (length: number, seed: number): Buffer => {

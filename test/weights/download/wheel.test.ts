@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { FileFormatError, NotFoundError } from '../../../src/errors.js';
 import { extractMembers } from '../../../src/weights/download/zip.js';
 import { type ModelManifest, manifestSchema } from '../../../src/weights/index.js';
-import { sha256 } from './hub-server.js';
+import { sha256 } from '../../support/hub-server.js';
 import { type PullOutcome, startPull } from './pull-process.js';
 import { wheelFile, zipFile } from './zip-file.js';
 
