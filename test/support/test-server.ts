@@ -118,7 +118,7 @@ export function sseData(text: string): string[] {
 }
 
 /** Waits until `condition` holds; fails after `timeoutMs`. */
-export async function eventually(condition: () => boolean, timeoutMs = 10_000): Promise<void> {
+export async function eventually(condition: () => boolean, timeoutMs = 30_000): Promise<void> {
   const deadline = performance.now() + timeoutMs;
   while (!condition()) {
     if (performance.now() > deadline) throw new Error(`still false after ${timeoutMs} ms: ${condition}`);
