@@ -64,12 +64,8 @@ export function decoderGraph(
   const picked = graph.op('Gather', [rows, selected], { name: 'picked', attributes: { axis: 0 } });
   const hidden = rmsNorm(graph, weights, 'norm', picked, config.normEpsilon);
   const logits = linear(graph, weights, 'head', hidden);
-  const logsumexp = graph.op('ReduceLogSumExp', [logits, graph.integers([-1])], {
-    name: 'logsumexp',
-    attributes: { keepdims: 0 },
-  });
   graph.output('logits', logits);
-  graph.output('logsumexp', logsumexp);
+  graph.output('logsumexp', logSumExp(graph, logits));
   graph.output('hidden', hidden);
   return graph.build();
 }
@@ -180,6 +176,17 @@ function maskInputs(graph: GraphBuilder): Readonly<Record<AdapterGroup, Value>> 
 
 function rankSymbol(group: AdapterGroup): string {
   return `R_${group}`;
+}
+
+/**
+ * log(sum(exp(logits))) of each row, as what LogSoftmax takes from a logit: it runs several times faster than
+ * ReduceLogSumExp, and its partial sums lose less.
+ */
+function logSumExp(graph: GraphBuilder, logits: Value): Value {
+  const normalised = graph.op('LogSoftmax', [logits], { name: 'logprobs', attributes: { axis: -1 } });
+  const first = (value: Value): Value =>
+    graph.op('Gather', [value, graph.integers([0], [])], { attributes: { axis: 1 } });
+  return graph.op('Sub', [first(logits), first(normalised)], { name: 'logsumexp' });
 }
 
 /** GroupQueryAttention rotates heads whose size is a multiple of 16 only. */

@@ -12,13 +12,13 @@ import { gather } from './gather.js';
 import { gatherBlockQuantized } from './gather-block-quantized.js';
 import { groupQueryAttention } from './group-query-attention.js';
 import { layerNormalization } from './layer-normalization.js';
+import { logSoftmax } from './log-softmax.js';
 import { matMul } from './mat-mul.js';
 import { matMulNBits } from './mat-mul-nbits.js';
 import { max } from './max.js';
 import { mul } from './mul.js';
 import { multiHeadAttention } from './multi-head-attention.js';
 import { reduceL2 } from './reduce-l2.js';
-import { reduceLogSumExp } from './reduce-log-sum-exp.js';
 import { reduceSum } from './reduce-sum.js';
 import { reshape } from './reshape.js';
 import { rotaryEmbedding } from './rotary-embedding.js';
@@ -46,7 +46,7 @@ const DEFINITIONS = {
   Mul: mul,
   MultiHeadAttention: multiHeadAttention,
   ReduceL2: reduceL2,
-  ReduceLogSumExp: reduceLogSumExp,
+  LogSoftmax: logSoftmax,
   ReduceSum: reduceSum,
   Reshape: reshape,
   RotaryEmbedding: rotaryEmbedding,
