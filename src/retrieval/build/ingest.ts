@@ -31,6 +31,9 @@ export async function ingest(
     if (!skipBad) throw error;
     skipped++;
   };
+  const onLeftOut = (): void => {
+    skipped++;
+  };
   const flush = (): void => {
     store.db.transaction(() => {
       commit(store, pending, onBad);
@@ -46,7 +49,7 @@ export async function ingest(
     pending = [];
   };
   const from = place === null ? null : (JSON.parse(place) as ReaderPosition);
-  for await (const read of reader.read({ from, onBad, signal })) {
+  for await (const read of reader.read({ from, onBad, onLeftOut, signal })) {
     pending.push(read);
     if (pending.length < PASSAGES_PER_TRANSACTION) continue;
     flush();

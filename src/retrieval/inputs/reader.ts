@@ -21,6 +21,8 @@ export interface ReadOptions {
   readonly from: ReaderPosition | null;
   /** Called for an entry that cannot be read, with the reason and its place. It throws unless such are skipped. */
   readonly onBad: (error: Error) => void;
+  /** Called for an entry that is sound but beyond a limit of this reader, with the reason and its place. */
+  readonly onLeftOut?: (reason: string) => void;
   readonly signal?: AbortSignal;
 }
 

@@ -1,12 +1,13 @@
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { NotFoundError, UnsupportedError } from '../../errors.js';
+import { wikipediaReader } from '../wikipedia/wikipedia-reader.js';
 import { jsonlReader } from './jsonl-reader.js';
 import type { PassageReader, ReaderKind } from './reader.js';
 import { textReader } from './text-reader.js';
 
 /** The first that accepts an input reads it. */
-const kinds: readonly ReaderKind[] = [jsonlReader, textReader];
+const kinds: readonly ReaderKind[] = [jsonlReader, wikipediaReader, textReader];
 
 /**
  * Opens the reader for a file or folder.

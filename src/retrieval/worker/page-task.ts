@@ -1,0 +1,15 @@
+import { poolTask } from '../../runtime/index.js';
+import { type PageOutcome, readPage } from '../wikipedia/page-outcome.js';
+
+export interface PageBatch {
+  readonly pages: readonly { readonly bytes: Uint8Array; readonly where: string }[];
+  readonly timeoutMs: number;
+}
+
+/** Turns pages of a Wikipedia dump into passages. */
+export default poolTask<PageBatch, PageOutcome[]>(({ pages, timeoutMs }, { throwIfCancelled }) =>
+  pages.map(({ bytes, where }) => {
+    throwIfCancelled();
+    return readPage(bytes, where, timeoutMs);
+  }),
+);
