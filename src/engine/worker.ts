@@ -30,7 +30,11 @@ serveWorker<EngineMethods, EngineStart, EngineEvents>(async ({ graphs, tokenizer
   return {
     methods: {
       commands: (commands) => core.accept(commands),
-      loadAdapter: ({ folder }) => adapters.load(folder),
+      async loadAdapter({ folder }) {
+        const loaded = adapters.load(folder);
+        await model.prepareAdapters();
+        return loaded;
+      },
       dropAdapter: ({ version }) => core.dropAdapter(version),
       profile: () => core.profile,
     },

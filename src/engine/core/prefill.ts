@@ -1,13 +1,19 @@
-// Reads prompts and observations in chunks, fairly: every waiting sequence gets one chunk in turn, and between two
-// decode steps no more than the configured number of tokens is read.
+// Reads prompts and observations in chunks; between two decode steps no more than the configured number of tokens. What
+// has least left goes first, so that observations of running searches and prompts nearly read do not wait for long ones;
+// every fourth round goes by the order of arrival, so that a long one is never starved.
 
 import { BASE_VERSION } from '../messages.js';
 import { commonPrefix, LEAST_SHARE, type Share, type Window } from '../pool/slot-pool.js';
 import type { CoreState } from './core-state.js';
 import type { Sequence } from './sequence.js';
 
+/** One round in this many goes by the order of arrival. */
+const ARRIVAL_ROUND = 4;
+
 export class Prefill {
+  /** In order of arrival. */
   #waiting: Sequence[] = [];
+  #round = 0;
 
   constructor(private readonly state: CoreState) {}
 
@@ -18,31 +24,26 @@ export class Prefill {
 
   /** Reads up to one chunk's worth of tokens. @returns whether anything ran */
   async run(window: Window): Promise<boolean> {
+    this.#waiting = this.#waiting.filter((sequence) => this.#needsPrefill(sequence));
     if (this.#waiting.length === 0) return false;
     const chunk = this.state.settings.prefillChunkTokens;
     let budget = chunk;
-    const queue = this.#waiting;
-    this.#waiting = [];
-    const unfinished: Sequence[] = [];
-    for (const [index, sequence] of queue.entries()) {
-      if (!this.#needsPrefill(sequence)) continue;
+    for (const sequence of this.#inOrder()) {
       const begun = sequence.kvLength > 0;
-      if (!begun && (this.#followsAnother(sequence, queue) || !this.#begin(sequence, window))) {
-        this.#waiting.push(sequence);
-        continue;
-      }
+      if (!begun && (this.#followsAnother(sequence) || !this.#begin(sequence, window))) continue;
       const count = Math.min(sequence.pending, chunk);
       // Chunk borders depend on the sequence alone, so a chunk is put off rather than cut.
-      if (count > budget) {
-        this.#waiting.push(sequence, ...queue.slice(index + 1));
-        break;
-      }
+      if (count > budget) continue;
       budget -= count;
       await this.#read(sequence, count);
-      if (this.#needsPrefill(sequence)) unfinished.push(sequence);
     }
-    this.#waiting.push(...unfinished);
     return budget < chunk;
+  }
+
+  #inOrder(): readonly Sequence[] {
+    this.#round = (this.#round + 1) % ARRIVAL_ROUND;
+    if (this.#round === 0) return this.#waiting;
+    return [...this.#waiting].sort((a, b) => a.pending - b.pending);
   }
 
   #needsPrefill(sequence: Sequence): boolean {
@@ -104,10 +105,10 @@ export class Prefill {
   }
 
   /** Whether another sequence is about to read a prefix that this one can share (samples of one prompt). */
-  #followsAnother(sequence: Sequence, queue: readonly Sequence[]): boolean {
+  #followsAnother(sequence: Sequence): boolean {
     if (this.state.settings.prefixCacheTokens === 0) return false;
     const chunk = this.#shareChunk;
-    for (const other of queue) {
+    for (const other of this.#waiting) {
       if (other === sequence || other.kvLength === 0 || other.turn === null || other.pending <= 1) continue;
       if (other.version !== sequence.version) continue;
       let common = commonPrefix(other.tokens, sequence.tokens, Math.min(other.length, sequence.length - 1));

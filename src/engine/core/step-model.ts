@@ -52,6 +52,8 @@ export interface StepModel {
     rows: readonly number[],
     adapters: RowAdapters | null,
   ): Promise<void>;
+  /** Opens the graph with adapters, so that the first run with one does not wait for it. */
+  prepareAdapters(): Promise<void>;
   /** Lets go of all bound adapter weights. */
   releaseAdapters(): void;
   close(): void;
@@ -125,6 +127,9 @@ export async function openStepModel(runtime: OnnxRuntime, options: StepModelOpti
       step.select(rows);
       if (adapters !== null) step.adapt(adapters);
       await step.binding.run();
+    },
+    async prepareAdapters() {
+      await openAdapted();
     },
     releaseAdapters() {
       for (const [key, { binding }] of bindings) {

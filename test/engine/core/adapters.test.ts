@@ -166,6 +166,7 @@ test('logits that are not finite end their sequence by name; the others in the s
   const stepped = await openCore();
   const policy = stepped.adapters.load(POLICY).version;
   stepped.send(...ask(1, prompt, greedy), ...ask(2, prompt, greedy, { version: policy }));
+  while ([1, 2].some((id) => stepped.heard(id).ids.length === 0)) await stepped.tick();
   stepped.send(...ask(3, prompt.slice(4), greedy, { version: policy }));
   while (stepped.heard(3).ids.length < 2) await stepped.tick();
   // As if the adapter had overflowed while the prompt of the third sequence was read.
