@@ -1,5 +1,5 @@
-// Dimensions are numbers or symbols. A symbol is a product of names ("B*S", "2*S") or a sum of such ("P+S");
-// products are kept in one canonical form, so equal dimensions are equal strings.
+// Dimensions are numbers or symbols. A symbol is a product of names ("B*S", "2*S"), kept in one canonical form, so that
+// equal dimensions are equal strings.
 
 export type Dimension = number | string;
 export type Shape = readonly Dimension[];
@@ -48,14 +48,6 @@ export function quotientOf(total: Dimension, part: Dimension): Dimension | null 
     names.splice(at, 1);
   }
   return format({ coefficient: a.coefficient / b.coefficient, names });
-}
-
-/** Sum of dimensions: numbers add up, symbols are listed in order. */
-export function sumOf(dimensions: readonly Dimension[]): Dimension {
-  const symbols = dimensions.filter((item): item is string => typeof item === 'string');
-  const constant = dimensions.reduce<number>((sum, item) => sum + (typeof item === 'number' ? item : 0), 0);
-  if (symbols.length === 0) return constant;
-  return [...symbols, ...(constant === 0 ? [] : [String(constant)])].join('+');
 }
 
 export function sameShape(a: Shape, b: Shape): boolean {

@@ -6,6 +6,6 @@ export { type ConstantData, GraphBuilder, type NodeOptions } from './builder.js'
 export { type Dimension, productOf, type Shape, shapeText } from './dimension.js';
 export type { Constant, ExternalData, Graph, GraphNode } from './graph.js';
 export { OPS, type OpType } from './ops/index.js';
-export { graphDigest, toOnnx } from './to-onnx.js';
+export { toOnnx } from './to-onnx.js';
 export type { AttributeValue, Value } from './value.js';
 export { verify } from './verify.js';

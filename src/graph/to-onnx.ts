@@ -1,7 +1,6 @@
 // The way out: a graph as ONNX protobuf bytes.
 
 import onnxProto from 'onnx-proto';
-import { sha256Hex } from '../util/digest.js';
 import { type Constant, type Graph, type GraphNode, isExternal } from './graph.js';
 import type { AttributeKind } from './op.js';
 import { OPS } from './ops/index.js';
@@ -51,11 +50,6 @@ export function toOnnx(graph: Graph): Uint8Array {
     },
   });
   return onnx.ModelProto.encode(model).finish();
-}
-
-/** Changes with anything that changes what the graph computes, its external bytes aside. */
-export function graphDigest(graph: Graph): string {
-  return sha256Hex(toOnnx(graph));
 }
 
 function valueProto({ name, type, shape }: Value) {

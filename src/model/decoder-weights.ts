@@ -1,6 +1,6 @@
 // A decoder's tensors under one set of names, whatever file they come from.
 
-import { FileFormatError } from '../errors.js';
+import { FileFormatError, UnsupportedError } from '../errors.js';
 import type { TensorSource } from '../weights/index.js';
 import type { DecoderConfig } from './decoder-config.js';
 
@@ -135,6 +135,7 @@ function shapeOf(config: DecoderConfig, part: ModelPart | LayerPart): readonly n
  * Opens a decoder's tensors by canonical names. Missing tensors and wrong shapes are found at once, values are
  * read when asked for.
  * @throws {FileFormatError} a tensor is missing or has another shape than the config says
+ * @throws {UnsupportedError} a bias that this architecture does not have
  */
 export function decoderWeights(config: DecoderConfig, source: TensorSource): DecoderWeights {
   const names = source.format === 'gguf' ? GGUF : SAFETENSORS;
@@ -151,6 +152,7 @@ export function decoderWeights(config: DecoderConfig, source: TensorSource): Dec
   for (const part of requiredParts(config)) check(names.model[part], part);
   for (let layer = 0; layer < config.layers; layer++)
     for (const part of requiredLayerParts(config)) check(names.layer(layer)[part], part);
+  refuseOtherBiases(config, source, names);
   return {
     config,
     part: (part) => source.readFloat32(names.model[modelPart(part)]),
@@ -160,6 +162,16 @@ export function decoderWeights(config: DecoderConfig, source: TensorSource): Dec
       return permuted && (part === 'q' || part === 'k') ? pairsToHalves(values, config) : values;
     },
   };
+}
+
+/** Tensors that nothing reads are often harmless; a bias never is. */
+function refuseOtherBiases(config: DecoderConfig, source: TensorSource, names: Names): void {
+  const read = new Set<string>();
+  for (let layer = 0; layer < config.layers; layer++)
+    for (const part of requiredLayerParts(config)) read.add(names.layer(layer)[part]);
+  for (const name of source.tensors.keys())
+    if (name.endsWith('.bias') && !read.has(name))
+      throw new UnsupportedError(`${config.architecture}: tensor "${name}": this bias is not supported`);
 }
 
 function requiredParts(config: DecoderConfig): readonly ModelPart[] {

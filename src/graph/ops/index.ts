@@ -4,7 +4,6 @@ import type { OpDefinition } from '../op.js';
 import { add } from './add.js';
 import { biasGelu } from './bias-gelu.js';
 import { cast } from './cast.js';
-import { concat } from './concat.js';
 import { cumSum } from './cum-sum.js';
 import { div } from './div.js';
 import { fusedMatMul } from './fused-mat-mul.js';
@@ -32,7 +31,6 @@ const DEFINITIONS = {
   Add: add,
   BiasGelu: biasGelu,
   Cast: cast,
-  Concat: concat,
   CumSum: cumSum,
   Div: div,
   FusedMatMul: fusedMatMul,
