@@ -1,5 +1,6 @@
+import { spawnSync } from 'node:child_process';
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import {
   FileFormatError,
   IntegrityError,
@@ -18,6 +19,7 @@ import { createWordEmbedder } from '../support/word-embedder.js';
 const folder = useTemporaryFolder();
 const embedder = createWordEmbedder();
 const withGraph = { withGraph: true };
+const dist = (file: string): string => resolve(__dirname, '..', '..', '..', 'dist', file);
 
 async function build(
   name: string,
@@ -151,6 +153,24 @@ describe('changes', () => {
     expect(reopened.passages(all.map(({ label }) => label)).map(({ id }) => id)).not.toContain('p5');
     expect(all).toHaveLength(60);
     reopened.close();
+  });
+
+  test('survive a process that is killed right after them', async () => {
+    const { output } = await build('index');
+    const { passage, vector } = await addition('new', 'zebra giraffe');
+    const script = `
+      import { LocalIndex } from ${JSON.stringify(dist('retrieval/folder/local-index.js'))};
+      const index = await LocalIndex.open(${JSON.stringify(output)}, { withGraph: true });
+      const vector = Float32Array.from(${JSON.stringify([...vector])});
+      await index.change([{ passage: ${JSON.stringify(passage)}, vector }], ['p1']);
+      process.kill(process.pid, 'SIGKILL');`;
+    expect(spawnSync(process.execPath, ['--input-type=module', '-e', script]).signal).toBe('SIGKILL');
+    const index = await LocalIndex.open(output, withGraph);
+    expect(index.count).toBe(60);
+    expect(await topId(index, 'zebra giraffe')).toBe('new');
+    await index.fold();
+    index.close();
+    (await LocalIndex.open(output, withGraph)).close();
   });
 
   test('a removed id can be added again', async () => {

@@ -1,0 +1,50 @@
+import { mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { IntegrityError } from '../../../src/errors.js';
+import { buildIndex } from '../../../src/retrieval/build/build-index.js';
+import { buildFolder } from '../../../src/retrieval/build/build-state.js';
+import { publishStaged } from '../../../src/retrieval/build/publish.js';
+import { LocalIndex } from '../../../src/retrieval/folder/local-index.js';
+import type { IndexManifest } from '../../../src/retrieval/folder/manifest.js';
+import { makePassages, writeCorpus } from '../support/corpus.js';
+import { useTemporaryFolder } from '../support/folders.js';
+import { createWordEmbedder } from '../support/word-embedder.js';
+
+const folder = useTemporaryFolder();
+
+/** A finished build whose last step was not done: `moved` names the files that stand in their place already. */
+async function stage(
+  moved: readonly ('passages' | 'graph')[],
+): Promise<{ output: string; manifest: IndexManifest }> {
+  const output = join(folder(), 'index');
+  const input = writeCorpus(join(folder(), 'c.jsonl'), makePassages(20));
+  const manifest = await buildIndex({ input, output, embedder: createWordEmbedder() });
+  const place = buildFolder(output);
+  mkdirSync(place.folder);
+  renameSync(join(output, 'manifest.json'), place.stagedManifest);
+  if (!moved.includes('passages')) renameSync(join(output, manifest.passages.file), place.passagesFile);
+  if (!moved.includes('graph')) renameSync(join(output, manifest.graph.file), place.graphFile);
+  return { output, manifest };
+}
+
+test.each([[[]], [['passages']], [['passages', 'graph']]] as const)(
+  'with %j moved, publishing goes on',
+  async (moved) => {
+    const { output, manifest } = await stage(moved);
+    expect(await publishStaged(output, buildFolder(output))).toEqual(manifest);
+    expect(readdirSync(output).sort()).toEqual(
+      [manifest.graph.file, 'manifest.json', manifest.passages.file].sort(),
+    );
+    const index = await LocalIndex.open(output, { withGraph: true });
+    expect(index.count).toBe(20);
+    index.close();
+    expect(await publishStaged(output, buildFolder(output))).toBeNull();
+  },
+);
+
+test('a file that is gone is an error, and no manifest appears', async () => {
+  const { output } = await stage([]);
+  rmSync(buildFolder(output).graphFile);
+  await expect(publishStaged(output, buildFolder(output))).rejects.toThrow(IntegrityError);
+  expect(readdirSync(output)).not.toContain('manifest.json');
+});
