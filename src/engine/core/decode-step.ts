@@ -6,7 +6,7 @@ import type { Window } from '../pool/slot-pool.js';
 import type { CoreState } from './core-state.js';
 import { MOST_UNREAD_STEPS } from './running-turn.js';
 import type { Sequence } from './sequence.js';
-import type { RowAdapters } from './step-model.js';
+import type { RowAdapters } from './step-binding.js';
 
 export class DecodeStep {
   /** Slots of the last step. */
