@@ -1,6 +1,6 @@
 // Built graphs in a folder: graph files, one weights file, and a manifest that is written last and says what they are.
 
-import { readFile, stat } from 'node:fs/promises';
+import { readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Graph, toOnnx } from '../graph/index.js';
 import { writeFileAtomic } from '../util/atomic-file.js';
@@ -46,6 +46,8 @@ export async function graphsInFolder<Name extends string>(
   const manifestPath = join(folder, `graphs-${set}.json`);
   let manifest = await readManifest(manifestPath, folder, key);
   if (manifest === null) {
+    // From here on an older manifest would speak of files that are being replaced.
+    await rm(manifestPath, { force: true });
     manifest = await build(options, key);
     await writeFileAtomic(manifestPath, `${JSON.stringify(manifest, null, 1)}\n`);
   }
