@@ -1,10 +1,10 @@
 import { setImmediate } from 'node:timers/promises';
-import { LRUCache } from 'lru-cache';
 import { CancelledError } from '../../errors.js';
 import type { Embedder } from '../embedder/embedder.js';
 import type { LocalIndex } from '../folder/local-index.js';
 import type { ScoredLabel } from '../passages/passage-store.js';
 import type { Passage } from '../retriever.js';
+import { createQueryVectors, type QueryVectors } from './query-vectors.js';
 import { fuseRanks } from './rank-fusion.js';
 
 export type LocalKind = 'hnsw' | 'bm25' | 'hybrid';
@@ -40,9 +40,9 @@ interface Job {
 
 /** Searches a local index. Queries that arrive while others are being embedded form the next batch. */
 export function createSearchService(options: SearchServiceOptions): SearchService {
-  const { index, embedder } = options;
-  const cache =
-    options.cacheEntries > 0 ? new LRUCache<string, Float32Array>({ max: options.cacheEntries }) : null;
+  const { index, embedder, cacheEntries } = options;
+  const vectorsOf: QueryVectors =
+    embedder === null ? async () => new Map() : createQueryVectors(embedder, cacheEntries);
   let waiting: Job[] = [];
   let draining = false;
 
@@ -61,58 +61,48 @@ export function createSearchService(options: SearchServiceOptions): SearchServic
     try {
       await index.refresh();
       const live = jobs.filter(({ signal }) => !signal?.aborted);
-      const vectors = await vectorsOf(live.flatMap(({ queries }) => queries.map(tidy)));
-      for (const job of live) job.resolve(job.queries.map((query) => searchOne(tidy(query), job.k, vectors)));
+      const vectors = await vectorsOf(live.flatMap(({ queries }) => queries));
+      for (const { queries, k, resolve } of live)
+        resolve(queries.map((query) => searchOne(options, query, k, vectors.get(query))));
       for (const { signal, reject } of jobs) if (signal?.aborted) reject(new CancelledError());
     } catch (error) {
       for (const { reject } of jobs) reject(error);
     }
   }
 
-  /** Vectors of the texts by text, embedding what is not in the cache in one batch. */
-  async function vectorsOf(texts: readonly string[]): Promise<ReadonlyMap<string, Float32Array>> {
-    const vectors = new Map<string, Float32Array>();
-    if (embedder === null) return vectors;
-    const missing: string[] = [];
-    for (const text of new Set(texts)) {
-      const known = cache?.get(text);
-      if (known) vectors.set(text, known);
-      else if (text !== '') missing.push(text);
-    }
-    if (missing.length === 0) return vectors;
-    const { dimension } = embedder.info;
-    const matrix = await embedder.embed(missing, 'query');
-    missing.forEach((text, i) => {
-      const vector = matrix.slice(i * dimension, (i + 1) * dimension);
-      vectors.set(text, vector);
-      cache?.set(text, vector);
-    });
-    return vectors;
-  }
-
-  function searchOne(query: string, k: number, vectors: ReadonlyMap<string, Float32Array>): Passage[] {
-    if (query === '') return [];
-    const found = rank(query, k, vectors.get(query));
-    const scores = new Map(found.map(({ label, score }) => [label, score]));
-    return index
-      .passages(found.map(({ label }) => label))
-      .map(({ label, id, title, text }) => ({ id, title, text, score: scores.get(label) as number }));
-  }
-
-  function rank(query: string, k: number, vector: Float32Array | undefined): readonly ScoredLabel[] {
-    if (options.kind === 'bm25' || vector === undefined) return index.bm25(query, k);
-    if (options.kind === 'hnsw') return index.nearest(vector, k, options.ef);
-    const depth = Math.max(2 * k, FUSION_DEPTH);
-    return fuseRanks([index.nearest(vector, depth, options.ef), index.bm25(query, depth)], k);
-  }
-
   return {
     search: (queries, k, signal) =>
       new Promise((resolve, reject) => {
-        waiting.push({ queries, k, signal, resolve, reject });
+        waiting.push({ queries: queries.map(tidy), k, signal, resolve, reject });
         if (!draining) void drain();
       }),
   };
+}
+
+function searchOne(
+  options: SearchServiceOptions,
+  query: string,
+  k: number,
+  vector: Float32Array | undefined,
+): Passage[] {
+  if (query === '') return [];
+  const found = rank(options, query, k, vector);
+  const scores = new Map(found.map(({ label, score }) => [label, score]));
+  return options.index
+    .passages(found.map(({ label }) => label))
+    .map(({ label, id, title, text }) => ({ id, title, text, score: scores.get(label) as number }));
+}
+
+function rank(
+  { index, kind, ef }: SearchServiceOptions,
+  query: string,
+  k: number,
+  vector: Float32Array | undefined,
+): readonly ScoredLabel[] {
+  if (kind === 'bm25' || vector === undefined) return index.bm25(query, k);
+  if (kind === 'hnsw') return index.nearest(vector, k, ef);
+  const depth = Math.max(2 * k, FUSION_DEPTH);
+  return fuseRanks([index.nearest(vector, depth, ef), index.bm25(query, depth)], k);
 }
 
 function tidy(query: string): string {
