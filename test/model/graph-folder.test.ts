@@ -152,7 +152,7 @@ test('builds killed at any moment leave a folder in which the next one succeeds'
     await new Promise((resolve) => setTimeout(resolve, delayMs));
     child.kill('SIGKILL');
     expect((await ended)[1]).toBe('SIGKILL');
-    await expectRight(await build(folder, 'after the kill'));
+    await expectRight(await build(folder, `after ${delayMs}`));
     expect(readdirSync(folder).filter((name) => name.startsWith('weights-fp32.bin.'))).toEqual([]);
   }
 });
