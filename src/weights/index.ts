@@ -3,7 +3,15 @@
 // Never builds a graph, never trusts a header beyond the bytes that are there.
 
 export { type Claim, type ClaimOptions, claim } from './download/claim.js';
+export { fetchText } from './download/http-file.js';
 export { type PulledFile, type PullOptions, pullModel } from './download/pull.js';
+export {
+  locateHttpFile,
+  locateHubFile,
+  type PullFileOptions,
+  pullFile,
+  type RemoteFile,
+} from './download/pull-file.js';
 export {
   type HubReference,
   type PulledRepository,

@@ -1,10 +1,10 @@
-// One file from the hub into the cache: resumed where an earlier try ended, its sum taken as it comes.
+// One file from a server into its place: resumed where an earlier try ended, its sum taken as it comes.
 
 import { rm } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CancelledError, DownloadError, IntegrityError } from '../../errors.js';
 import type { OnProgress } from '../../util/progress.js';
-import { type HubClient, HubError } from './hub.js';
+import { type ByteSource, SourceError } from './source.js';
 import { checkSum, startSum, type WantedFile } from './wanted.js';
 import { type CheckedWriter, openCheckedWriter } from './write-checked.js';
 
@@ -14,28 +14,21 @@ const RETRY_PAUSE_MS = 500;
 /** A transfer without a byte for this long is cut and continued. */
 const STALL_MS = 30_000;
 
-export interface FetchPlace {
-  readonly client: HubClient;
-  readonly repo: string;
-  readonly revision: string;
-}
-
 /**
  * Completes the file at `partial`. After a wrong sum the bytes are removed and fetched once more from the start,
  * since a part from an earlier try may have been the fault.
- * @throws {IntegrityError} the sum is wrong both times; {HubError | NotFoundError} the source fails
+ * @throws {IntegrityError} the sum is wrong both times; {SourceError | NotFoundError} the source fails
  */
 export async function fetchFile(
   wanted: WantedFile,
-  place: FetchPlace,
+  source: ByteSource,
   partial: string,
   options: { readonly onProgress?: OnProgress; readonly signal?: AbortSignal },
 ): Promise<void> {
-  const source = `${place.client.endpoint}/${place.repo}`;
   for (let attempt = 0; ; attempt += 1) {
-    const resumed = await fetchOnce(wanted, place, partial, options);
+    const resumed = await fetchOnce(wanted, source, partial, options);
     try {
-      checkSum(wanted, resumed.sum, source);
+      checkSum(wanted, resumed.sum, source.name);
       return;
     } catch (error) {
       await rm(partial, { force: true });
@@ -46,7 +39,7 @@ export async function fetchFile(
 
 async function fetchOnce(
   wanted: WantedFile,
-  place: FetchPlace,
+  source: ByteSource,
   partial: string,
   options: { readonly onProgress?: OnProgress; readonly signal?: AbortSignal },
 ): Promise<{ sum: string; continued: boolean }> {
@@ -58,11 +51,13 @@ async function fetchOnce(
     for (let fruitless = 0; writer.size < wanted.sizeBytes; ) {
       const before = writer.size;
       try {
-        const response = await place.client.read(place.repo, place.revision, wanted, writer.size);
+        const response = await source.read(wanted, writer.size);
         if (response) await copyBody(response, writer, wanted, options);
         else {
           if (startedOver)
-            throw new HubError(`${wanted.path}: the server cannot continue a transfer`, { retryable: false });
+            throw new SourceError(`${wanted.path}: the server cannot continue a transfer`, {
+              retryable: false,
+            });
           startedOver = true;
           writer = await startOver(writer, wanted, partial);
         }
@@ -80,9 +75,9 @@ async function fetchOnce(
   }
 }
 
-/** A hub that could not be reached from the start is left at once, so that the next source gets its turn. */
+/** A source that could not be reached from the start is left at once, so that the next source gets its turn. */
 function isRetryable(error: unknown, received: boolean): boolean {
-  if (error instanceof HubError) return error.retryable && (received || !error.unreachable);
+  if (error instanceof SourceError) return error.retryable && (received || !error.unreachable);
   return error instanceof DownloadError;
 }
 

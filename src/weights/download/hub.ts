@@ -1,13 +1,22 @@
 // The model hub through its own library: what a repository holds, and where a file's bytes are.
 
-import { fileDownloadInfo, HubApiError, listFiles, modelInfo } from '@huggingface/hub';
+import { datasetInfo, fileDownloadInfo, HubApiError, listFiles, modelInfo } from '@huggingface/hub';
 import type { HubEnvironment } from '../../config/index.js';
-import { CancelledError, DownloadError, IntegrityError, NotFoundError } from '../../errors.js';
+import { CancelledError, IntegrityError, NotFoundError } from '../../errors.js';
+import {
+  type ByteSource,
+  continuesAt,
+  fetchAnswer,
+  isRetryableStatus,
+  rangeHeader,
+  SourceError,
+  unreachable,
+} from './source.js';
 import type { WantedFile } from './wanted.js';
 
-/** Longest wait for the head of an answer: a hub that cannot be reached is given up within this. */
-const ANSWER_TIMEOUT_MS = 8_000;
+const DATASET = 'datasets/';
 
+/** Repositories are `owner/name`, datasets `datasets/owner/name`. */
 export interface HubClient {
   readonly endpoint: string;
   /** Commit that a branch, tag or commit stands for now. */
@@ -16,22 +25,9 @@ export interface HubClient {
   list(repo: string, revision: string): Promise<WantedFile[]>;
   /**
    * Bytes of a file from `start` on; null when the server cannot continue there (then ask for all).
-   * @throws {HubError | NotFoundError} with status and address; {IntegrityError} the hub has it in another size
+   * @throws {SourceError | NotFoundError} with status and address; {IntegrityError} the hub has it in another size
    */
   read(repo: string, revision: string, file: WantedFile, start: number): Promise<Response | null>;
-}
-
-/** The hub refused or failed; `retryable` when a later try may do better. */
-export class HubError extends DownloadError {
-  readonly retryable: boolean;
-  /** True when nothing answered at all. */
-  readonly unreachable: boolean;
-
-  constructor(message: string, kind: { retryable: boolean; unreachable?: boolean; cause?: unknown }) {
-    super(message, { cause: kind.cause });
-    this.retryable = kind.retryable;
-    this.unreachable = kind.unreachable ?? false;
-  }
 }
 
 export function createHubClient(environment: HubEnvironment, signal?: AbortSignal): HubClient {
@@ -48,13 +44,14 @@ export function createHubClient(environment: HubEnvironment, signal?: AbortSigna
     endpoint,
     resolveRevision: (repo, revision) =>
       call(repo, async () => {
-        const info = await modelInfo({
-          name: repo,
+        const options = {
           hubUrl: endpoint,
           fetch: hubFetch,
-          additionalFields: ['sha'],
           ...(revision === null ? {} : { revision }),
-        });
+        };
+        const info = repo.startsWith(DATASET)
+          ? await datasetInfo({ name: repo.slice(DATASET.length), additionalFields: ['sha'], ...options })
+          : await modelInfo({ name: repo, additionalFields: ['sha'], ...options });
         return (info as { sha?: string }).sha ?? revision ?? 'main';
       }),
     list: (repo, revision) =>
@@ -78,8 +75,8 @@ export function createHubClient(environment: HubEnvironment, signal?: AbortSigna
           throw new IntegrityError(
             `${path} from ${endpoint}/${repo}: expected ${sizeBytes} bytes, the hub has ${info.size}`,
           );
-        const response = await hubFetch(info.url, { headers: start > 0 ? { Range: `bytes=${start}-` } : {} });
-        if (response.status === 416 || (start > 0 && !continuesAt(response, start))) {
+        const response = await hubFetch(info.url, { headers: rangeHeader(start) });
+        if (!continuesAt(response, start)) {
           await response.body?.cancel();
           return null;
         }
@@ -90,13 +87,6 @@ export function createHubClient(environment: HubEnvironment, signal?: AbortSigna
         return response;
       }),
   };
-}
-
-function continuesAt(response: Response, start: number): boolean {
-  if (!response.ok) return true;
-  return (
-    response.status === 206 && (response.headers.get('content-range') ?? '').startsWith(`bytes ${start}-`)
-  );
 }
 
 function wantedOf(entry: {
@@ -110,6 +100,14 @@ function wantedOf(entry: {
   return { path, sizeBytes: entry.size, sum: { algorithm: 'git-sha1', hex: entry.oid ?? '' } };
 }
 
+/** A repository at one commit as a source of its files. */
+export function hubSource(client: HubClient, repo: string, revision: string): ByteSource {
+  return {
+    name: `${client.endpoint}/${repo}`,
+    read: (file, start) => client.read(repo, revision, file, start),
+  };
+}
+
 /** Adds the token for the hub's own address only, and gives up on an answer that does not begin. */
 function fetchWithToken(environment: HubEnvironment, signal?: AbortSignal): typeof fetch {
   const origin = new URL(environment.endpoint).origin;
@@ -118,19 +116,7 @@ function fetchWithToken(environment: HubEnvironment, signal?: AbortSignal): type
     const headers = new Headers(init?.headers);
     if (environment.token !== null && url.origin === origin)
       headers.set('Authorization', `Bearer ${environment.token}`);
-    const controller = new AbortController();
-    const stop = (): void => controller.abort(signal?.reason);
-    if (signal?.aborted) stop();
-    signal?.addEventListener('abort', stop, { once: true });
-    const timer = setTimeout(
-      () => controller.abort(new Error(`no answer within ${ANSWER_TIMEOUT_MS / 1000} s`)),
-      ANSWER_TIMEOUT_MS,
-    );
-    try {
-      return await fetch(url, { ...init, headers, signal: controller.signal });
-    } finally {
-      clearTimeout(timer);
-    }
+    return fetchAnswer(url, { ...init, headers }, signal);
   };
 }
 
@@ -145,16 +131,10 @@ function hubError(error: unknown, what: string, endpoint: string, signal?: Abort
         : statusCode === 404
           ? 'not found'
           : 'the hub failed';
-    return new HubError(`${what} from ${endpoint}: status ${statusCode}, ${reason}`, {
-      retryable: statusCode === 429 || statusCode >= 500,
+    return new SourceError(`${what} from ${endpoint}: status ${statusCode}, ${reason}`, {
+      retryable: isRetryableStatus(statusCode),
       cause: error,
     });
   }
-  const cause = (error as { cause?: { code?: string; message?: string } }).cause;
-  const reason = cause?.code ?? cause?.message ?? (error as Error).message;
-  return new HubError(`${endpoint} cannot be reached: ${reason}`, {
-    retryable: true,
-    unreachable: true,
-    cause: error,
-  });
+  return unreachable(endpoint, error);
 }

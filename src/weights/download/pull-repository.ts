@@ -7,8 +7,9 @@ import { type ModelFile, selectGguf, selectModelFiles } from '../model-files.js'
 import { type DownloadCache, holdsChecked, openDownloadCache } from './cache.js';
 import { claimUnlessDone } from './claim.js';
 import { fetchFile } from './fetch-file.js';
-import { createHubClient, type HubClient } from './hub.js';
+import { createHubClient, hubSource } from './hub.js';
 import type { PullOptions } from './pull.js';
+import type { ByteSource } from './source.js';
 import type { WantedFile } from './wanted.js';
 
 export interface HubReference {
@@ -56,7 +57,7 @@ export async function pullRepository(
   const files: (ModelFile & { file: string; sha256: string })[] = [];
   for (const { path, role } of select([...wanted.keys()], reference)) {
     const file = wanted.get(path) as WantedFile;
-    const sha256 = await pullListed(file, { client, repo, revision }, cache, options);
+    const sha256 = await pullListed(file, hubSource(client, repo, revision), cache, options);
     files.push({ path, role, sha256, file: cache.path(sha256) });
   }
   return { repo, revision, files };
@@ -72,7 +73,7 @@ function select(paths: readonly string[], { repo, file }: HubReference): ModelFi
 
 async function pullListed(
   wanted: WantedFile,
-  place: { readonly client: HubClient; readonly repo: string; readonly revision: string },
+  source: ByteSource,
   cache: DownloadCache,
   options: PullOptions,
 ): Promise<string> {
@@ -89,7 +90,7 @@ async function pullListed(
   // Only a known sum can be found done by another process.
   if (!held) return known as string;
   try {
-    await fetchFile(wanted, place, held.path, options);
+    await fetchFile(wanted, source, held.path, options);
     const sha256 = known ?? (await sha256File(held.path));
     await cache.adopt(held.path, sha256);
     return sha256;

@@ -9,7 +9,7 @@ import type { HubSource, ManifestFile, ModelManifest, WheelSource } from '../man
 import { type DownloadCache, holdsChecked, openDownloadCache } from './cache.js';
 import { claimUnlessDone, removeOrphans } from './claim.js';
 import { fetchFile } from './fetch-file.js';
-import { createHubClient } from './hub.js';
+import { createHubClient, hubSource } from './hub.js';
 import type { WantedFile } from './wanted.js';
 import { fetchFromWheel } from './wheel.js';
 
@@ -117,7 +117,7 @@ async function pullFromHub(
     });
     if (!held) continue;
     try {
-      await fetchFile(wantedOf(file), { client, ...source }, held.path, options);
+      await fetchFile(wantedOf(file), hubSource(client, source.repo, source.revision), held.path, options);
       await cache.adopt(held.path, file.sha256);
     } finally {
       await held.release(false);

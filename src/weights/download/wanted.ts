@@ -5,10 +5,11 @@ import { IntegrityError } from '../../errors.js';
 
 /**
  * Sum by which a file is known beforehand. Manifests give sha256. The hub lists sha256 for large files and the
- * git object id (sha1 over a prefix and the bytes) for small ones.
+ * git object id (sha1 over a prefix and the bytes) for small ones. Mirrors of Wikimedia's dumps list sha1.
  */
 export type ExpectedSum =
   | { readonly algorithm: 'sha256'; readonly hex: string }
+  | { readonly algorithm: 'sha1'; readonly hex: string }
   | { readonly algorithm: 'git-sha1'; readonly hex: string };
 
 export interface WantedFile {
@@ -18,7 +19,7 @@ export interface WantedFile {
 }
 
 export function startSum({ sizeBytes, sum }: WantedFile): Hash {
-  if (sum.algorithm === 'sha256') return createHash('sha256');
+  if (sum.algorithm !== 'git-sha1') return createHash(sum.algorithm);
   return createHash('sha1').update(`blob ${sizeBytes}\0`);
 }
 
