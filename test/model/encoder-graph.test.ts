@@ -5,8 +5,8 @@ import {
   encoderWeights,
   type Pooling,
 } from '../../src/model/index.js';
-import { allocate, type InferenceSession, openRuntime } from '../../src/runtime/index.js';
 import { openWeights } from '../../src/weights/index.js';
+import { embedRows, openEncoder } from './support/encoder-runner.js';
 import { fixture, maxDifference, readJson, storedRows } from './support/fixtures.js';
 import { temporaryFolder } from './support/step-runner.js';
 
@@ -24,45 +24,15 @@ async function build(pooling: Pooling): Promise<EncoderGraph> {
   return buildEncoderGraph({ weights, pooling, folder: temporaryFolder(), sourceDigest: 'fixture' });
 }
 
-/** Embeds rows of ids in one run, padded on the right to the longest and by `extra`. */
-async function embed(
-  session: InferenceSession,
-  dimension: number,
-  rows: readonly (readonly number[])[],
-  extra = 0,
-): Promise<Float32Array[]> {
-  const width = Math.max(...rows.map((row) => row.length)) + extra;
-  const inputIds = allocate('int64', [rows.length, width]);
-  const mask = allocate('int64', [rows.length, width]);
-  for (const [index, row] of rows.entries())
-    for (const [at, id] of row.entries()) {
-      (inputIds.data as BigInt64Array)[index * width + at] = BigInt(id);
-      (mask.data as BigInt64Array)[index * width + at] = 1n;
-    }
-  const output = allocate('float32', [rows.length, dimension]);
-  const binding = session.createBinding();
-  binding.bindInput('input_ids', inputIds);
-  binding.bindInput('attention_mask', mask);
-  binding.bindOutput('embeddings', output);
-  await binding.run();
-  binding.close();
-  const data = output.data as Float32Array;
-  return rows.map((_, row) => data.slice(row * dimension, (row + 1) * dimension));
-}
-
-async function open(graph: EncoderGraph): Promise<InferenceSession> {
-  return (await openRuntime()).openSession(graph.file, { threads: 2, spinning: false });
-}
-
 test.each(['mean', 'cls'] as const)(
   '%s pooling gives the stored vectors, alone and in one padded batch',
   async (pooling) => {
     const graph = await build({ pooling, normalise: true });
-    const session = await open(graph);
+    const session = await openEncoder(graph);
     const alone: Float32Array[] = [];
-    for (const row of ids) alone.push(...(await embed(session, graph.dimension, [row])));
+    for (const row of ids) alone.push(...(await embedRows(session, graph.dimension, [row])));
     expect(maxDifference(alone, stored(pooling))).toBeLessThan(EMBEDDING);
-    const together = await embed(session, graph.dimension, ids, 9);
+    const together = await embedRows(session, graph.dimension, ids, 9);
     expect(maxDifference(together, stored(pooling))).toBeLessThan(EMBEDDING);
     session.close();
   },
@@ -70,8 +40,8 @@ test.each(['mean', 'cls'] as const)(
 
 test('without normalisation vectors point the same way and keep their length', async () => {
   const plain = await build({ pooling: 'mean', normalise: false });
-  const session = await open(plain);
-  const rows = await embed(session, plain.dimension, ids);
+  const session = await openEncoder(plain);
+  const rows = await embedRows(session, plain.dimension, ids);
   const lengths = rows.map((row) => Math.hypot(...row));
   expect(lengths.some((length) => Math.abs(length - 1) > 0.1)).toBe(true);
   const scaled = rows.map((row, index) => row.map((value) => value / lengths[index]!));
@@ -81,8 +51,8 @@ test('without normalisation vectors point the same way and keep their length', a
 
 test('a row without tokens gives finite numbers', async () => {
   const graph = await build({ pooling: 'mean', normalise: true });
-  const session = await open(graph);
-  const [empty, full] = await embed(session, graph.dimension, [[], ids[0]!]);
+  const session = await openEncoder(graph);
+  const [empty, full] = await embedRows(session, graph.dimension, [[], ids[0]!]);
   expect(empty!.every(Number.isFinite)).toBe(true);
   expect(maxDifference([full!], [stored('mean')[0]!])).toBeLessThan(EMBEDDING);
   session.close();
