@@ -16,13 +16,15 @@ import {
   removeFromIndex,
   verifyIndex,
 } from '../retrieval/index.js';
-import type { OnProgress, Progress } from '../util/progress.js';
-import { type CliContext, contextOf } from './context.js';
+import { contextOf } from './context.js';
+import { pullCommand } from './index-pull.js';
+import { withProgress } from './progress-rate.js';
 
-/** `index build | list | info | verify | search | add | remove`: makes, checks and changes search indexes. */
+/** `index pull | build | list | info | verify | search | add | remove`: makes, checks and changes search indexes. */
 export function indexCommand(): Command {
   return new Command('index')
     .description('build, check, search and change indexes of passages')
+    .addCommand(pullCommand())
     .addCommand(buildCommand())
     .addCommand(listCommand())
     .addCommand(infoCommand())
@@ -48,7 +50,7 @@ function buildCommand(): Command {
     .description('build an index; after Ctrl-C or a crash the same command goes on')
     .requiredOption(
       '-i, --input <path>',
-      'JSONL of passages (plain or .gz), or a folder of .txt and .md files',
+      'JSONL of passages (plain or .gz), a Wikipedia dump (.xml, .xml.bz2), or a folder of .txt and .md files',
     )
     .option('-o, --output <folder>', 'folder of the index (default: <name> in the index folder)')
     .option('-n, --name <name>', 'name of the index (default: name of the output folder)')
@@ -195,33 +197,6 @@ function removeCommand(): Command {
         `removed ${result.removed}; index "${result.name}" has ${result.passageCount} passages`,
       );
     });
-}
-
-async function withProgress(
-  context: CliContext,
-  work: (onProgress: OnProgress) => Promise<void>,
-): Promise<void> {
-  const shown = context.output.progress();
-  try {
-    await work(withRate(shown.on));
-  } finally {
-    shown.stop();
-  }
-}
-
-/** Adds the rate since the stage began to the unit. */
-function withRate(on: OnProgress): OnProgress {
-  let first: Progress | null = null;
-  let since = 0;
-  return (progress) => {
-    if (first === null || first.stage !== progress.stage) {
-      first = progress;
-      since = performance.now();
-    }
-    const seconds = (performance.now() - since) / 1000;
-    const rate = seconds > 0.5 ? ` at ${Math.round((progress.done - first.done) / seconds)}/s` : '';
-    on({ ...progress, unit: `${progress.unit}${rate}` });
-  };
 }
 
 function summaryText({ folder, manifest, passageCount }: IndexSummary): string {

@@ -4,6 +4,10 @@
 
 export { type BuildOptions, buildIndex } from './build/build-index.js';
 export { type AddOptions, addToIndex, removeFromIndex } from './change-index.js';
+export { type Corpus, corpusIds, findCorpus } from './corpora/corpus.js';
+export { type PullCorpusOptions, type PulledCorpus, pullCorpus } from './corpora/pull-corpus.js';
+export { measureRates, type Rates } from './corpora/rates.js';
+export { type Reckoning, reckon } from './corpora/reckon.js';
 export { createRetriever, isLocal } from './create-retriever.js';
 export type { Embedder, EmbedderInfo, EmbedOptions, TextKind } from './embedder/embedder.js';
 export { openEncoderEmbedder } from './embedder/encoder-embedder.js';

@@ -35,7 +35,10 @@ export const sha256 = (bytes: Buffer): string => createHash('sha256').update(byt
 export const gitSha1 = (bytes: Buffer): string =>
   createHash('sha1').update(`blob ${bytes.length}\0`).update(bytes).digest('hex');
 
-/** @param files path to content; files above 1 KiB are listed as large ones, with their sha256 */
+/**
+ * @param repo  `owner/name` or `datasets/owner/name`
+ * @param files  path to content; files above 1 KiB are listed as large ones, with their sha256
+ */
 export async function startHub(repo: string, files: Readonly<Record<string, Buffer>>): Promise<HubServer> {
   const transfers: HubServer['transfers'] = [];
   const tokens: HubServer['tokens'] = { hub: new Set(), store: new Set() };
@@ -90,9 +93,9 @@ function answer(
     response.writeHead(200, { 'content-type': 'application/json' });
     response.end(JSON.stringify(value));
   };
-  if (url.startsWith(`/api/models/${repo}/revision/`))
-    json({ _id: '1', id: repo, sha: COMMIT, private: false });
-  else if (url.startsWith(`/api/models/${repo}/tree/${COMMIT}`)) json(Object.entries(files).map(treeEntry));
+  const api = repo.startsWith('datasets/') ? `/api/${repo}` : `/api/models/${repo}`;
+  if (url.startsWith(`${api}/revision/`)) json({ _id: '1', id: repo, sha: COMMIT, private: false });
+  else if (url.startsWith(`${api}/tree/${COMMIT}`)) json(Object.entries(files).map(treeEntry));
   else {
     const path = decodeURIComponent(url.replace(/\?.*$/, '')).replace(
       new RegExp(`^/${repo}/resolve/[^/]+/`),
