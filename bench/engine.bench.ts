@@ -77,6 +77,8 @@ export async function run(args: string[]): Promise<number> {
 interface RivalSide {
   readonly kind: 'plain' | 'adapter';
   readonly rival: Rival;
+  /** A unified cache is better with one sequence and much worse with several: it is measured with one only. */
+  readonly batches: readonly number[];
 }
 
 async function startRivals(
@@ -100,12 +102,14 @@ async function startRivals(
     for (const unified of [true, false])
       sides.push({
         kind,
+        batches: unified ? [1] : BATCHES,
         rival: await startRival(
           `llama-cpp-python ${unified ? 'unified' : 'split'}`,
           python,
           [script('llama_cpp_rival.py')],
           {
             ...options,
+            sequences: unified ? 2 : options.sequences,
             unified,
           },
         ),
@@ -113,6 +117,7 @@ async function startRivals(
     if (!withoutNode)
       sides.push({
         kind,
+        batches: BATCHES,
         rival: await startRival(
           'node-llama-cpp',
           process.execPath,
@@ -140,10 +145,10 @@ function measures(engine: Engine, rivals: readonly RivalSide[], tokens: number):
     if (kind !== 'versions')
       all.set(`ours / ${kind} / prefill`, () => prefill(engine, CONTEXT, names[0] ?? null));
   }
-  for (const { kind, rival } of rivals) {
-    for (const batch of BATCHES)
+  for (const { kind, rival, batches } of rivals) {
+    for (const batch of batches)
       all.set(`${rival.name} / ${kind} / decode ${batch}`, () => rival.decode(batch, CONTEXT, tokens));
-    all.set(`${rival.name} / ${kind} / prefill`, () => rival.prefill(CONTEXT));
+    if (batches.length > 1) all.set(`${rival.name} / ${kind} / prefill`, () => rival.prefill(CONTEXT));
   }
   return all;
 }

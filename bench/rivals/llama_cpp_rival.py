@@ -14,10 +14,12 @@ import time
 
 import llama_cpp as llama
 import numpy as np
+from llama_cpp._logger import set_verbose
 
 
 class Rival:
     def __init__(self, command):
+        set_verbose(False)
         llama.llama_backend_init()
         model_parameters = llama.llama_model_default_params()
         model_parameters.n_gpu_layers = 0
@@ -41,11 +43,9 @@ class Rival:
             adapter = llama.llama_adapter_lora_init(self.model, command["adapter"].encode())
             if not adapter:
                 raise RuntimeError(f"cannot load {command['adapter']}")
-            adapters = (ctypes.c_void_p * 1)(adapter)
-            if hasattr(llama, "llama_set_adapter_lora"):
-                llama.llama_set_adapter_lora(self.context, adapter, 1.0)
-            else:
-                llama.llama_set_adapters_lora(self.context, adapters, 1, (ctypes.c_float * 1)(1.0))
+            adapters = (llama.llama_adapter_lora_p_ctypes * 1)(adapter)
+            if llama.llama_set_adapters_lora(self.context, adapters, 1, (ctypes.c_float * 1)(1.0)) != 0:
+                raise RuntimeError("cannot set the adapter")
         self.batch = llama.llama_batch_init(2048, 0, 1)
         self.memory = llama.llama_get_memory(self.context)
         self.unified = bool(command.get("unified"))
