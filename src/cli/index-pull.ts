@@ -131,7 +131,7 @@ function planText(corpus: Corpus, rates: Rates, reckoning: Reckoning, free: numb
     ],
     [
       'hours',
-      `about ${hours(embedSeconds + graphSeconds)}: embedding ${hours(embedSeconds)}, at ${rates.passagesPerSecond.toFixed(0)} passages/s measured here; graph ${hours(graphSeconds)}. Download and reading come on top.`,
+      `about ${hours(embedSeconds + graphSeconds)}: embedding ${hours(embedSeconds)}, at ${rates.passagesPerSecond.toFixed(0)} passages/s measured here on ${rates.measuredAt.slice(0, 10)}; graph ${hours(graphSeconds)}. Download and reading come on top.`,
     ],
     ['memory', `about ${gigabytes(memoryBytes)}${warn(memoryBytes, totalmem())}`],
     [
