@@ -9,7 +9,15 @@ import { storedConstant, type WeightsFile } from './weights-file.js';
 export interface DecoderGraphOptions {
   /** Adds the inputs of adapters. */
   readonly adapters: boolean;
+  /** Element type of keys and values. */
+  readonly cache: CacheType;
 }
+
+export type CacheType = 'float32' | 'int8';
+
+const KINDS = ['key', 'value'] as const;
+
+const INT8_CACHE = { kv_cache_bit_width: 8, k_quant_type: 'PER_CHANNEL', v_quant_type: 'PER_CHANNEL' };
 
 /** What every layer needs. */
 interface Context {
@@ -22,6 +30,7 @@ interface Context {
   readonly positions: Value | null;
   /** f32 [B, 1, R] for each group; null without adapters. */
   readonly masks: Readonly<Record<AdapterGroup, Value>> | null;
+  readonly cache: CacheType;
 }
 
 /**
@@ -32,6 +41,8 @@ interface Context {
  * [B * S] whose logits are wanted; `past_key.<l>`, `past_value.<l>` f32 [B, kvHeads, T, headDim].
  * With adapters for each group g in qkv, o, gate_up, down: `lora_mask.<g>` f32 [B, 1, R_g], and for each layer l
  * `lora.<l>.<g>.a` f32 [in, R_g] and `lora.<l>.<g>.b` f32 [R_g, out].
+ * With an int8 cache keys and values are int8, and `key_step.<l>`, `value_step.<l>` f32 [kvHeads * headDim] say what a step
+ * of each channel is worth.
  * Outputs: `logits` f32 [N, V], `logsumexp` f32 [N] of them, `hidden` f32 [N, D] after the last norm, and
  * `present_key.<l>`, `present_value.<l>`, which may be bound to the memory of the past ones.
  *
@@ -41,7 +52,7 @@ interface Context {
 export function decoderGraph(
   config: DecoderConfig,
   weights: WeightsFile,
-  { adapters }: DecoderGraphOptions,
+  { adapters, cache }: DecoderGraphOptions,
 ): Graph {
   const graph = new GraphBuilder(`${config.architecture} step${adapters ? ' with adapters' : ''}`);
   const ids = graph.input('input_ids', 'int64', ['B', 'S']);
@@ -56,6 +67,7 @@ export function decoderGraph(
     totalLength,
     positions: rotatesInside(config) ? null : positionsOf(graph, ids, seqlens),
     masks: adapters ? maskInputs(graph) : null,
+    cache,
   };
   let x = embed(graph, weights, ids);
   for (let layer = 0; layer < config.layers; layer++) x = decoderLayer(context, layer, x);
@@ -82,24 +94,29 @@ function decoderLayer(context: Context, layer: number, x: Value): Value {
 }
 
 function attention(context: Context, layer: number, x: Value): Value {
-  const { graph, config, weights, seqlens, totalLength, positions } = context;
+  const { graph, config, weights, seqlens, totalLength, positions, cache } = context;
   const { heads, kvHeads, headDim } = config;
   const cacheShape = ['B', kvHeads, 'T', headDim];
-  const past = ['key', 'value'].map((kind) =>
-    graph.input(`past_${kind}.${layer}`, 'float32', cacheShape),
-  ) as [Value, Value];
+  const past = KINDS.map((kind) => graph.input(`past_${kind}.${layer}`, cache, cacheShape));
   const qkv = adapted(context, layer, 'qkv', x);
   const packed = !config.qkNorm && positions === null;
   const query = packed ? [qkv, null, null] : separate(context, layer, qkv);
   const tables = ['rope.cosines', 'rope.sines'].map((name) => storedConstant(graph, weights, name));
-  const [attended, key, value] = graph.ops(
-    'GroupQueryAttention',
-    [...query, ...past, seqlens, totalLength, ...(positions === null ? tables : [])],
-    {
-      name: `layers.${layer}.attention`,
-      attributes: { num_heads: heads, kv_num_heads: kvHeads, do_rotary: positions === null ? 1 : 0 },
+  const rotation = positions === null ? tables : [null, null];
+  const steps = KINDS.map((kind) =>
+    cache === 'int8' ? graph.input(`${kind}_step.${layer}`, 'float32', [kvHeads * headDim]) : null,
+  );
+  const inputs = [...query, ...past, seqlens, totalLength, ...rotation, null, null, null, ...steps];
+  while (inputs.at(-1) === null) inputs.pop();
+  const [attended, key, value] = graph.ops('GroupQueryAttention', inputs, {
+    name: `layers.${layer}.attention`,
+    attributes: {
+      num_heads: heads,
+      kv_num_heads: kvHeads,
+      do_rotary: positions === null ? 1 : 0,
+      ...(cache === 'int8' ? INT8_CACHE : {}),
     },
-  ) as [Value, Value, Value];
+  }) as [Value, Value, Value];
   graph.output(`present_key.${layer}`, key);
   graph.output(`present_value.${layer}`, value);
   return attended;

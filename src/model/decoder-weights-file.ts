@@ -16,8 +16,9 @@ export type GraphPrecision = 'fp32' | 'q8' | 'q4';
 
 type Bits = 4 | 8 | 32;
 
-const LAYER_BITS: Readonly<Record<GraphPrecision, Bits>> = { fp32: 32, q8: 8, q4: 4 };
-const END_BITS: Readonly<Record<GraphPrecision, Bits>> = { fp32: 32, q8: 8, q4: 8 };
+export const LAYER_BITS: Readonly<Record<GraphPrecision, Bits>> = { fp32: 32, q8: 8, q4: 4 };
+/** Bits of embedding and head. */
+export const END_BITS: Readonly<Record<GraphPrecision, Bits>> = { fp32: 32, q8: 8, q4: 8 };
 
 /** Writes the file at `path`, aside first; a failure leaves nothing. */
 export async function writeDecoderWeights(

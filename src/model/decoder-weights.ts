@@ -20,6 +20,12 @@ export type LayerPart =
   | 'attentionNorm'
   | 'mlpNorm';
 
+const LINEAR_MODULES: readonly LinearModule[] = ['q', 'k', 'v', 'o', 'gate', 'up', 'down'];
+
+export function isLinearModule(part: LayerPart): part is LinearModule {
+  return (LINEAR_MODULES as readonly LayerPart[]).includes(part);
+}
+
 export interface DecoderWeights {
   readonly config: DecoderConfig;
   /** Row major float32. `head` of a tied model is its embedding. */
@@ -182,7 +188,7 @@ function requiredParts(config: DecoderConfig): readonly ModelPart[] {
 }
 
 function requiredLayerParts(config: DecoderConfig): readonly LayerPart[] {
-  const parts: LayerPart[] = ['q', 'k', 'v', 'o', 'gate', 'up', 'down', 'attentionNorm', 'mlpNorm'];
+  const parts: LayerPart[] = [...LINEAR_MODULES, 'attentionNorm', 'mlpNorm'];
   if (config.qkvBias) parts.push('qBias', 'kBias', 'vBias');
   if (config.qkNorm) parts.push('qNorm', 'kNorm');
   return parts;

@@ -8,7 +8,7 @@ import { canonicalJson, sha256Hex } from '../util/digest.js';
 import type { WeightsFile } from './weights-file.js';
 
 /** Changes when graphs or weights would come out differently from the same source. */
-const FORMAT = 2;
+const FORMAT = 3;
 
 export interface BuiltGraphs<Name extends string> {
   /** sha256 over graphs and weights. */
@@ -17,6 +17,7 @@ export interface BuiltGraphs<Name extends string> {
   readonly files: Readonly<Record<Name, string>>;
   readonly weightsFile: string;
   readonly weightsByteLength: number;
+  readonly weightsTensors: WeightsFile['tensors'];
 }
 
 export interface GraphFolderOptions<Name extends string> {
@@ -33,7 +34,7 @@ export interface GraphFolderOptions<Name extends string> {
 interface Manifest {
   readonly key: string;
   readonly digest: string;
-  readonly weights: Pick<WeightsFile, 'file' | 'byteLength' | 'sha256'>;
+  readonly weights: WeightsFile;
   readonly graphs: Readonly<Record<string, string>>;
 }
 
@@ -49,7 +50,7 @@ export async function graphsInFolder<Name extends string>(
     // From here on an older manifest would speak of files that are being replaced.
     await rm(manifestPath, { force: true });
     manifest = await build(options, key);
-    await writeFileAtomic(manifestPath, `${JSON.stringify(manifest, null, 1)}\n`);
+    await writeFileAtomic(manifestPath, `${JSON.stringify(manifest)}\n`);
   }
   const paths = names.map((name) => [name, join(folder, manifest.graphs[name] as string)]);
   return {
@@ -57,6 +58,7 @@ export async function graphsInFolder<Name extends string>(
     files: Object.fromEntries(paths) as Record<Name, string>,
     weightsFile: join(folder, manifest.weights.file),
     weightsByteLength: manifest.weights.byteLength,
+    weightsTensors: manifest.weights.tensors,
   };
 }
 
@@ -71,8 +73,7 @@ async function build<Name extends string>(options: GraphFolderOptions<Name>, key
     digests.push(sha256Hex(bytes));
     await writeFileAtomic(join(folder, graphs[name]), bytes);
   }
-  const { file, byteLength, sha256 } = weights;
-  return { key, digest: sha256Hex(digests.join()), weights: { file, byteLength, sha256 }, graphs };
+  return { key, digest: sha256Hex(digests.join()), weights, graphs };
 }
 
 /** The manifest, if it is of this key and its files are there in full length. */

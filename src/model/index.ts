@@ -11,11 +11,13 @@ export {
   groupShape,
 } from './adapter-groups.js';
 export { type AdapterLayout, layOutAdapters } from './adapter-layout.js';
+export { type CacheSample, cacheSteps } from './cache-steps.js';
 export type { DecoderArchitecture, DecoderConfig, RopeScaling } from './decoder-config.js';
 export {
   type BuildDecoderOptions,
   buildDecoderGraphs,
   type EngineGraphs,
+  type StepFiles,
 } from './decoder-graphs.js';
 export {
   type DecoderWeights,
@@ -31,6 +33,7 @@ export { describeEncoder } from './describe-encoder.js';
 export type { EncoderConfig, Pooling } from './encoder-config.js';
 export { type BuildEncoderOptions, buildEncoderGraph, type EncoderGraph } from './encoder-graphs.js';
 export { type EncoderWeights, encoderWeights } from './encoder-weights.js';
+export { quantisedValues } from './quantised-values.js';
 export {
   ensureModel,
   type GivenConventions,

@@ -5,13 +5,22 @@ import type { OpDefinition } from '../op.js';
  * Inputs: query f32 [B, S, heads * H] with key and value [B, S, kvHeads * H], or all three packed in query;
  * past key and value f32 [B, kvHeads, T, H]; seqlens_k int32 [B] (tokens of each row after this step, minus 1);
  * total_sequence_length int32 [1] (the largest of them, plus 1); cosines and sines [P, H / 2] when `do_rotary`.
+ * With `kv_cache_bit_width` 8 the cache is int8, a step of each channel being an element of inputs 12 (keys) and 13 (values),
+ * f32 [kvHeads * H]; what lies beyond 127 steps is cut.
  * Results: attention [B, S, heads * H]; present key and value, which may be the memory of the past ones.
  */
 export const groupQueryAttention = {
   type: 'GroupQueryAttention',
   domain: 'com.microsoft',
-  arity: [7, 9],
-  attributes: { num_heads: 'int', kv_num_heads: 'int', do_rotary: 'int?', scale: 'float?' },
+  arity: [7, 14],
+  attributes: {
+    num_heads: 'int',
+    kv_num_heads: 'int',
+    do_rotary: 'int?',
+    kv_cache_bit_width: 'int?',
+    k_quant_type: 'string?',
+    v_quant_type: 'string?',
+  },
   infer(call) {
     const query = call.input(0, 'float32');
     const [heads, kvHeads] = [call.int('num_heads'), call.int('kv_num_heads')];
@@ -27,7 +36,13 @@ export const groupQueryAttention = {
         call.input(index, 'float32');
         call.expectShape(index, [batch!, tokens!, kvHeads * headSize]);
       }
-    const cache = call.input(3, 'float32').shape;
+    const cacheType = call.int('kv_cache_bit_width', 0) === 8 ? 'int8' : 'float32';
+    const cache = call.input(3, cacheType).shape;
+    if (cacheType === 'int8')
+      for (const index of [12, 13]) {
+        call.input(index, 'float32');
+        call.expectShape(index, [kvHeads * headSize]);
+      }
     for (const index of [3, 4]) call.expectShape(index, [batch!, kvHeads, cache[2] ?? 0, headSize]);
     call.input(5, 'int32');
     call.expectShape(5, [batch!]);
@@ -38,7 +53,7 @@ export const groupQueryAttention = {
       const positions = call.input(7, 'float32').shape[0] ?? 0;
       for (const index of [7, 8]) call.expectShape(index, [positions, headSize / 2]);
     }
-    const present = { type: 'float32', shape: cache } as const;
+    const present = { type: cacheType, shape: cache } as const;
     return [{ type: 'float32', shape: [batch!, tokens!, heads * headSize] }, present, present];
   },
 } satisfies OpDefinition;

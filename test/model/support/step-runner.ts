@@ -6,6 +6,8 @@ import { join } from 'node:path';
 import type { AdapterLayout, EngineGraphs } from '../../../src/model/index.js';
 import { allocate, openRuntime, type TensorView } from '../../../src/runtime/index.js';
 
+const KINDS = ['key', 'value'] as const;
+
 export const temporaryFolder = (): string => mkdtempSync(join(tmpdir(), 'searchloop-model-'));
 
 export interface StepResult {
@@ -21,8 +23,10 @@ export interface StepRunner {
    * All new positions are selected unless `selected` names some of the flattened ones.
    */
   step(rows: readonly (readonly number[])[], options?: StepOptions): Promise<StepResult>;
-  /** Forgets the first `rows` rows. */
+  /** Forgets all rows. */
   reset(): void;
+  /** Keys and values of a layer as they lie in the pool: [rows, kvHeads, capacity, headDim]. */
+  cache(layer: number, kind: 'key' | 'value'): Float32Array | Int8Array;
   close(): void;
 }
 
@@ -34,18 +38,26 @@ export interface StepOptions {
   readonly adapters?: { readonly layout: AdapterLayout; readonly rows: readonly (number | null)[] };
 }
 
-export async function openSteps(
-  graphs: EngineGraphs,
-  options: { rows?: number; capacity?: number; adapters?: boolean; threads?: number } = {},
-): Promise<StepRunner> {
+export interface RunnerOptions {
+  readonly rows?: number;
+  readonly capacity?: number;
+  readonly adapters?: boolean;
+  readonly threads?: number;
+  /** An int8 cache, with the steps of keys and values of each layer. */
+  readonly int8Steps?: readonly { readonly key: Float32Array; readonly value: Float32Array }[];
+}
+
+export async function openSteps(graphs: EngineGraphs, options: RunnerOptions = {}): Promise<StepRunner> {
   const { rows: poolRows = 4, capacity = 64 } = options;
   const runtime = await openRuntime();
-  const file = options.adapters ? graphs.adapterStepFile : graphs.stepFile;
+  const { int8Steps } = options;
+  const files = int8Steps ? graphs.int8Cache! : graphs;
+  const file = options.adapters ? files.adapterStepFile : files.stepFile;
   const session = await runtime.openSession(file, { threads: options.threads ?? 2, spinning: false });
   const { kvHeads, headDim, layers, vocabSize, hiddenSize } = graphs.config;
   const slot = kvHeads * capacity * headDim;
   const caches = Array.from({ length: layers }, () =>
-    ['key', 'value'].map(() => new Float32Array(poolRows * slot)),
+    KINDS.map(() => (int8Steps ? new Int8Array(poolRows * slot) : new Float32Array(poolRows * slot))),
   );
   const lengths = new Array<number>(poolRows).fill(0);
   return {
@@ -78,11 +90,20 @@ export async function openSteps(
         binding.bindInput('total_sequence_length', int32([Math.max(...now)]));
         binding.bindInput('selected_rows', int64(wanted, [wanted.length]));
         for (const [layer, pair] of caches.entries())
-          for (const [at, kind] of ['key', 'value'].entries()) {
+          for (const [at, kind] of KINDS.entries()) {
             const data = pair[at]!.subarray(firstRow * slot, (firstRow + batch) * slot);
-            const view: TensorView = { type: 'float32', shape: [batch, kvHeads, capacity, headDim], data };
+            const type = int8Steps ? 'int8' : 'float32';
+            const view: TensorView = { type, shape: [batch, kvHeads, capacity, headDim], data };
             binding.bindInput(`past_${kind}.${layer}`, view);
             binding.bindOutput(`present_${kind}.${layer}`, view);
+            if (int8Steps) {
+              const steps = int8Steps[layer]![kind];
+              binding.bindInput(`${kind}_step.${layer}`, {
+                type: 'float32',
+                shape: [steps.length],
+                data: steps,
+              });
+            }
           }
         const bound = adapters && { ...adapters.layout.inputs, ...adapters.layout.masks(adapters.rows) };
         for (const [name, view] of Object.entries(bound ?? {})) binding.bindInput(name, view);
@@ -103,6 +124,7 @@ export async function openSteps(
       };
     },
     reset: () => lengths.fill(0),
+    cache: (layer, kind) => caches[layer]![KINDS.indexOf(kind)]!,
     close: () => session.close(),
   };
 }
