@@ -3,9 +3,9 @@
 // Never knows what a model is, never runs a graph.
 
 export { type ConstantData, GraphBuilder, type NodeOptions } from './builder.js';
-export { type Dimension, productOf, type Shape, shapeText } from './dimension.js';
+export type { Dimension, Shape } from './dimension.js';
 export type { Constant, ExternalData, Graph, GraphNode } from './graph.js';
-export { OPS, type OpType } from './ops/index.js';
+export type { OpType } from './ops/index.js';
 export { toOnnx } from './to-onnx.js';
 export type { AttributeValue, Value } from './value.js';
 export { verify } from './verify.js';

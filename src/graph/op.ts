@@ -37,10 +37,6 @@ export class OpCall {
     private readonly integersOf: (name: string) => readonly number[] | null,
   ) {}
 
-  get inputCount(): number {
-    return this.inputs.length;
-  }
-
   /** @throws {GraphError} the input is missing or has another element type */
   input(index: number, ...types: readonly ElementType[]): Value {
     const value = this.optional(index, ...types);

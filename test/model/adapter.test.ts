@@ -8,6 +8,7 @@ import {
   linearShape,
   readAdapter,
 } from '../../src/model/index.js';
+import { openWeights, writeSafetensors } from '../../src/weights/index.js';
 import {
   buildGraphs,
   DECODERS,
@@ -276,6 +277,28 @@ describe('reading', () => {
     expect(readAdapter(variant({ foo: 2 }), config).digest).toBe(digest);
     expect(readAdapter(variant({ lora_alpha: 9 }), config).digest).not.toBe(digest);
     expect(readAdapter(fixture('lora', 'tiny-llama', 'critic'), config).digest).not.toBe(digest);
+  });
+
+  test.each([
+    ['F16', 2 ** -11],
+    ['BF16', 2 ** -8],
+  ] as const)('%s weights are read', async (type, precision) => {
+    const folder = variant({});
+    const source = openWeights(fixture('lora', 'tiny-llama', 'policy', 'adapter_model.safetensors'));
+    const tensors = [...source.tensors.values()].map(({ name, shape }) => ({
+      name,
+      shape,
+      type,
+      data: () => source.readFloat32(name),
+    }));
+    await writeSafetensors(join(folder, 'adapter_model.safetensors'), tensors);
+    const [exact, rounded] = [policyOf('tiny-llama', config), readAdapter(folder, config)];
+    for (const [index, item] of exact.modules.entries())
+      item.a.forEach((value, at) => {
+        expect(Math.abs(rounded.modules[index]!.a[at]! - value)).toBeLessThanOrEqual(
+          Math.abs(value) * precision + 1e-7,
+        );
+      });
   });
 
   test('missing files are named', () => {
