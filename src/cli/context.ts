@@ -27,9 +27,18 @@ export function contextOf(command: Command, flags: Readonly<Record<string, unkno
     json?: boolean;
   }>();
   const config = loadConfig({ file: options.config, flags: { ...options.set, ...flags } });
-  const controller = new AbortController();
-  process.once('SIGINT', () => controller.abort());
-  return { config, output: createOutput({ json: options.json ?? false }), signal: controller.signal };
+  return { config, output: createOutput({ json: options.json ?? false }), signal: interruption() };
+}
+
+let interrupted: AbortController | null = null;
+
+function interruption(): AbortSignal {
+  if (interrupted === null) {
+    const controller = new AbortController();
+    process.once('SIGINT', () => controller.abort());
+    interrupted = controller;
+  }
+  return interrupted.signal;
 }
 
 function collectSetting(text: string, before: Record<string, unknown>): Record<string, unknown> {
