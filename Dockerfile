@@ -26,4 +26,4 @@ ENV NODE_ENV=production SEARCHLOOP_PATHS_HOME=/data/models SEARCHLOOP_PATHS_INDE
 VOLUME /data
 EXPOSE 8000
 HEALTHCHECK --interval=15s --timeout=5s --start-period=180s CMD ["node", "-e", "fetch('http://127.0.0.1:8000/readyz').then(r=>process.exit(r.ok?0:1),()=>process.exit(1))"]
-CMD ["node", "dist/main.js", "serve", "--setup"]
+CMD ["node", "dist/main.js", "serve"]
