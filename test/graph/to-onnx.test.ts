@@ -1,4 +1,4 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Graph, GraphBuilder, toOnnx } from '../../src/graph/index.js';
@@ -24,6 +24,7 @@ async function run(
   await binding.run();
   const { inputs: declared } = session;
   session.close();
+  rmSync(folder, { recursive: true });
   return { values: [...(output.data as Float32Array)], declared };
 }
 

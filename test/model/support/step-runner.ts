@@ -1,6 +1,6 @@
 // Drives a step graph the way an engine does: one pool of keys and values, updated in place.
 
-import { mkdtempSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AdapterLayout, EngineGraphs } from '../../../src/model/index.js';
@@ -8,7 +8,18 @@ import { allocate, openRuntime, type TensorView } from '../../../src/runtime/ind
 
 const KINDS = ['key', 'value'] as const;
 
-export const temporaryFolder = (): string => mkdtempSync(join(tmpdir(), 'searchloop-model-'));
+const folders: string[] = [];
+
+afterAll(() => {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+/** A folder that goes when the test file ends. */
+export function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'searchloop-model-'));
+  folders.push(folder);
+  return folder;
+}
 
 export interface StepResult {
   /** One row for each selected position. */
