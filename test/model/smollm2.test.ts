@@ -19,7 +19,7 @@ async function withSteps(
   use: (steps: StepRunner) => Promise<void>,
 ): Promise<void> {
   const graphs: EngineGraphs = await preparePrecision(
-    home,
+    homeFolder(loadConfig()),
     await realModel('smollm2-135m-instruct'),
     precision,
   );
