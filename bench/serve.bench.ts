@@ -50,9 +50,12 @@ export async function run(args: string[]): Promise<number> {
       figures.push(...figuresOf(clients, streams, seconds));
       process.stderr.write(`${clients} clients: ${streams.length} answers in ${seconds.toFixed(1)} s\n`);
     }
-    // Above the bound: more at once than slots and queue take.
+    // Above the bound: more at once than slots and queue take; no search, which would spread the arrivals out.
+    const long = { model: 'searchloop:direct', ignore_eos: true };
     const flood = await Promise.all(
-      Array.from({ length: 16 + queueLimit + 24 }, (_, index) => ask(questions[index % questions.length]!)),
+      Array.from({ length: 16 + queueLimit + 24 }, (_, index) =>
+        ask(questions[index % questions.length]!, long),
+      ),
     );
     const refused = flood.filter(({ status }) => status === 429);
     const other = flood.filter(({ status, whole }) => status !== 429 && !(status === 200 && whole));
@@ -118,7 +121,7 @@ async function load(clients: number, requests: number, questions: readonly strin
   return streams;
 }
 
-async function ask(question: string): Promise<Stream> {
+async function ask(question: string, body: object = {}): Promise<Stream> {
   const begin = performance.now();
   const response = await fetch(`${URL_BASE}/v1/chat/completions`, {
     method: 'POST',
@@ -129,6 +132,7 @@ async function ask(question: string): Promise<Stream> {
       stream_options: { include_usage: true },
       max_tokens: MAX_TOKENS,
       messages: [{ role: 'user', content: question }],
+      ...body,
     }),
   });
   const retryAfter = response.headers.get('retry-after');
