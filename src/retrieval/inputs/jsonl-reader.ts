@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises';
 import type { PassageInput } from '../passages/passage-store.js';
+import { fileFingerprint } from './fingerprint.js';
 import { readLines } from './lines.js';
 import { parsePassageLine } from './passage-line.js';
 import type { PassageReader, ReaderKind, ReadOptions, ReadPassage } from './reader.js';
@@ -10,10 +11,10 @@ export const jsonlReader: ReaderKind = {
   description: 'a .jsonl or .ndjson file of {"id","contents"} or {"id","title","text"} lines, plain or .gz',
   accepts: ({ path, isFolder }) => !isFolder && /\.(jsonl|ndjson|json)(\.gz)?$/i.test(path),
   open: async (path): Promise<PassageReader> => {
-    const { size, mtimeMs } = await stat(path);
+    const { size } = await stat(path);
     return {
       kind: 'jsonl',
-      fingerprint: `${path} (${size} bytes, changed ${new Date(mtimeMs).toISOString()})`,
+      fingerprint: await fileFingerprint(path, size),
       totalBytes: size,
       read: (options) => readPassages(path, options),
     };

@@ -3,6 +3,7 @@ import { basename, extname, join, relative, sep } from 'node:path';
 import { InvalidInputError } from '../../errors.js';
 import { sha256Hex } from '../../util/digest.js';
 import type { PassageInput } from '../passages/passage-store.js';
+import { endsDigest } from './fingerprint.js';
 import { readLines } from './lines.js';
 import { createPassageSplitter } from './passage-splitter.js';
 import type { PassageReader, ReaderKind, ReadOptions, ReadPassage } from './reader.js';
@@ -12,7 +13,6 @@ interface TextFile {
   /** Below the input folder, with forward slashes. */
   readonly name: string;
   readonly bytes: number;
-  readonly mtimeMs: number;
 }
 
 /** A text without blank lines is still read with bounded memory. */
@@ -28,7 +28,9 @@ export const textReader: ReaderKind = {
     const files = await listTextFiles(path);
     if (files.length === 0)
       throw new InvalidInputError(`input ${path}: expected .txt or .md files in the folder, found none`);
-    const listing = files.map(({ name, bytes, mtimeMs }) => [name, bytes, mtimeMs]);
+    const listing: [name: string, bytes: number, ends: string][] = [];
+    for (const { path: file, name, bytes } of files)
+      listing.push([name, bytes, await endsDigest(file, bytes)]);
     return {
       kind: 'text',
       fingerprint: `${path} (${files.length} files, listing ${sha256Hex(JSON.stringify(listing)).slice(0, 16)})`,
@@ -41,8 +43,7 @@ export const textReader: ReaderKind = {
 /** Files in the order of their names; hidden ones and links are left out, so nothing outside the folder is read. */
 async function listTextFiles(root: string): Promise<TextFile[]> {
   const rootStat = await stat(root);
-  if (!rootStat.isDirectory())
-    return [{ path: root, name: basename(root), bytes: rootStat.size, mtimeMs: rootStat.mtimeMs }];
+  if (!rootStat.isDirectory()) return [{ path: root, name: basename(root), bytes: rootStat.size }];
   const files: TextFile[] = [];
   const walk = async (folder: string): Promise<void> => {
     for (const entry of await readdir(folder, { withFileTypes: true })) {
@@ -50,8 +51,8 @@ async function listTextFiles(root: string): Promise<TextFile[]> {
       if (entry.name.startsWith('.')) continue;
       if (entry.isDirectory()) await walk(path);
       else if (entry.isFile() && TEXT_FILE.test(entry.name)) {
-        const { size, mtimeMs } = await stat(path);
-        files.push({ path, name: relative(root, path).split(sep).join('/'), bytes: size, mtimeMs });
+        const { size } = await stat(path);
+        files.push({ path, name: relative(root, path).split(sep).join('/'), bytes: size });
       }
     }
   };

@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { CancelledError, InvalidInputError } from '../../errors.js';
+import { fileFingerprint } from '../inputs/fingerprint.js';
 import type { PassageReader, ReaderKind, ReadOptions, ReadPassage } from '../inputs/reader.js';
 import { type DumpPlace, readDump } from './dump-chunks.js';
 import { PAGE_LIMITS, type PageLimits, type PageOutcome } from './page-outcome.js';
@@ -22,10 +23,10 @@ export function createWikipediaReader(limits: PageLimits): ReaderKind {
     description: 'a Wikipedia dump, .xml or .xml.bz2 (multistream too)',
     accepts: ({ path, isFolder }) => !isFolder && /\.xml(-p\d+p\d+)?(\.bz2)?$/i.test(path),
     open: async (path): Promise<PassageReader> => {
-      const { size, mtimeMs } = await stat(path);
+      const { size } = await stat(path);
       return {
         kind: 'wikipedia',
-        fingerprint: `${path} (${size} bytes, changed ${new Date(mtimeMs).toISOString()})`,
+        fingerprint: await fileFingerprint(path, size),
         totalBytes: size,
         read: (options) =>
           readPassages(path, limits, size < SMALL_DUMP_BYTES ? 1 : availableParallelism(), options),

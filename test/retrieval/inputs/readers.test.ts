@@ -1,4 +1,4 @@
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { InvalidInputError, NotFoundError, UnsupportedError } from '../../../src/errors.js';
@@ -135,4 +135,23 @@ test('what cannot be read is refused with what can', async () => {
   await expect(readAll(write('x.parquet', ''))).rejects.toThrow('.jsonl');
   mkdirSync(join(folder(), 'empty'));
   await expect(readAll(join(folder(), 'empty'))).rejects.toThrow('found none');
+});
+
+describe('fingerprint of an input', () => {
+  const of = async (path: string): Promise<string> => (await openReader(path)).fingerprint;
+
+  test.each(['c.jsonl', 'dump.xml', 'note.txt'])('of %s stays when only the date changes', async (name) => {
+    const path = write(name, '{"id":"1","text":"alpha"}\n');
+    const before = await of(path);
+    utimesSync(path, new Date(0), new Date(0));
+    expect(await of(path)).toBe(before);
+  });
+
+  test.each([
+    ['c.jsonl', '{"id":"1","text":"alpha"}\n', '{"id":"1","text":"omega"}\n'],
+    ['note.md', 'alpha', 'omega'],
+  ])('of %s changes with a content of the same length', async (name, first, second) => {
+    const before = await of(write(name, first));
+    expect(await of(write(name, second))).not.toBe(before);
+  });
 });
