@@ -1,0 +1,16 @@
+// reward/: how good an answer and its rollout are: exact match, format, majority, and the rewards made of them.
+// Texts, gold answers and records in; numbers out.
+// Never searches, never samples, never knows a policy's weights.
+
+export { type FormatPart, type FormatScore, formatParts, formatScore } from './format-score.js';
+export { majorityAnswer, majorityShare, majorityWinners } from './majority.js';
+export { exactMatch, f1Score, matchingGold, subExactMatch } from './match.js';
+export {
+  DEFAULT_REWARD,
+  REWARD_RULES,
+  type RewardedRecord,
+  type RewardRule,
+  type RewardSettings,
+  rewardOf,
+  scoreRecord,
+} from './reward.js';

@@ -1,0 +1,55 @@
+import { DEFAULT_REWARD, rewardOf, scoreRecord } from '../../src/reward/index.js';
+import { fixture } from '../support/fixtures.js';
+import { createKit, doneOf } from '../support/rollout-kit.js';
+
+interface Case {
+  em: 0 | 1;
+  wellFormed: boolean;
+  formatScore: number;
+  reward: number;
+  ssrlReleased: number;
+}
+
+test('outcome and format: the four values of the paper and the released continuous form', () => {
+  const { outcomeAndFormat } = fixture<{ outcomeAndFormat: Case[] }>('losses', 'rewards.json');
+  expect(outcomeAndFormat.length).toBeGreaterThan(10);
+  for (const { em, wellFormed, formatScore, reward, ssrlReleased } of outcomeAndFormat) {
+    const parts = { em, wellFormed, formatScore, searches: 0 };
+    expect(rewardOf(parts)).toBe(em);
+    expect(rewardOf(parts, { ...DEFAULT_REWARD, rule: 'outcome+format' })).toBeCloseTo(reward, 9);
+    expect(rewardOf(parts, { ...DEFAULT_REWARD, rule: 'outcome+format-score' })).toBeCloseTo(ssrlReleased, 9);
+  }
+});
+
+test('each search takes its cost off', () => {
+  const parts = { em: 1 as const, wellFormed: true, formatScore: 1, searches: 3 };
+  expect(rewardOf(parts, { ...DEFAULT_REWARD, searchCost: 0.05 })).toBeCloseTo(0.85, 12);
+});
+
+test('a record is scored by its answer, not by what passages say', async () => {
+  const kit = createKit({
+    turns: [
+      '<think>look</think><search>capital of Portugal</search>',
+      '<think>so</think><answer>the Lisbon</answer>',
+    ],
+  });
+  const { record } = doneOf(await kit.events());
+  expect(scoreRecord(record, kit.tokenizer, ['Lisbon'])).toEqual({
+    reward: 1,
+    em: 1,
+    subEm: 1,
+    f1: 1,
+    formatScore: 1,
+    wellFormed: true,
+    searches: 1,
+  });
+  expect(scoreRecord(record, kit.tokenizer, ['Portugal']).reward).toBe(0);
+});
+
+test('no answer: nothing but what the format earns', async () => {
+  const kit = createKit({ turns: ['hm', 'hm', 'hm', 'hm', 'hm'] });
+  const { record } = doneOf(await kit.events());
+  expect(record.answer).toBeNull();
+  const settings = { ...DEFAULT_REWARD, rule: 'outcome+format' as const };
+  expect(scoreRecord(record, kit.tokenizer, ['Lisbon'], settings)).toMatchObject({ reward: 0, em: 0, f1: 0 });
+});
