@@ -13,4 +13,5 @@ export {
   type RetrievalConfig,
   type RolloutConfig,
   type ServerConfig,
+  type TrainingConfig,
 } from './schema.js';

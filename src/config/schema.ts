@@ -115,10 +115,84 @@ const rollout = z.strictObject({
   topK: int(1, 100).default(3).describe('Passages of a search.'),
   turnTokens: int(1, 32_768).default(500).describe('Most tokens sampled in one turn.'),
   observationTokens: int(16, 32_768).default(500).describe('Most tokens of one observation.'),
+  passageTokens: int(8, 32_768)
+    .nullable()
+    .default(null)
+    .describe('Most tokens of one passage as it is written, title included; null shows all of it.'),
   queryTokens: int(1, 4096).default(256).describe('Longest valid query.'),
   prompt: z.string().min(1).default('search-r1').describe('Prompt file in config/prompts, or a path.'),
   temperature: z.number().min(0).max(2).default(0).describe('Temperature of a request that names none.'),
   retrieverRetries: int(0, 10).default(2).describe('Further tries of a failed search.'),
+});
+
+/** A setting of the preset (and, in part, of the algorithm) unless it is given. */
+const preset = <T extends z.ZodType>(schema: T) => schema.nullable().default(null);
+
+const training = z.strictObject({
+  preset: z
+    .enum(['lora-small', 'paper-ppo', 'paper-grpo', 'paper-ssrl'])
+    .default('lora-small')
+    .describe('Values of all settings here that are null.'),
+  seed: int(0, Number.MAX_SAFE_INTEGER).default(0).describe('Of shuffles, rollouts and fresh weights.'),
+  threads: int(0, 256).default(0).describe('Threads of the trainer; 0 is the number of cores.'),
+  niceness: int(0, 19).default(19).describe('Priority of the trainer (Linux); 19 yields to everyone.'),
+  precision: z
+    .enum(['q8', 'q4', 'fp32'])
+    .nullable()
+    .default(null)
+    .describe('Base weights as an engine of this precision has them; null is engine.precision.'),
+  trained: z.enum(['lora', 'whole']).default('lora').describe('What is trained: an adapter or all weights.'),
+  rank: preset(int(1, 1024)).describe('Rank of the adapter.'),
+  alpha: preset(z.number().positive()).describe('Its scale is alpha / rank.'),
+  learningRate: preset(z.number().min(0)).describe('Of the policy.'),
+  valueLearningRate: preset(z.number().min(0)).describe('Of the critic.'),
+  warmupShare: preset(z.number().min(0).max(1)).describe('Share of the steps in which the rate rises.'),
+  valueWarmupShare: preset(z.number().min(0).max(1)).describe('The same of the critic.'),
+  schedule: preset(z.enum(['constant', 'cosine'])).describe('Learning rate after the warm-up.'),
+  weightDecay: preset(z.number().min(0)).describe('Of AdamW.'),
+  maxGradientNorm: z.number().positive().default(1).describe('Longer gradients are scaled down to it.'),
+  steps: preset(int(1, 10_000_000)).describe('Steps of a run; null: the epochs over the data.'),
+  epochs: preset(int(1, 10_000)).describe('Passes over the data; steps wins.'),
+  batchSequences: preset(int(1, 65_536)).describe('Sequences of a step.'),
+  miniBatchSequences: preset(int(1, 65_536)).describe('Sequences of one optimizer update.'),
+  batchEpochs: int(1, 64).default(1).describe('Passes over the rollouts of a step.'),
+  groupSize: preset(int(1, 256)).describe('Rollouts of a question in a step.'),
+  microBatchTokens: int(16, 65_536)
+    .default(2048)
+    .describe('Most tokens that run at once, padding included: bounds memory and the time to stop.'),
+  maxSequenceTokens: int(16, 131_072).default(4096).describe('Longest trajectory that is trained on.'),
+  aggregation: preset(z.enum(['seq-mean-token-mean', 'token-mean', 'seq-mean-token-sum-norm'])).describe(
+    'How token losses become one number.',
+  ),
+  klBeta: preset(z.number().min(0)).describe('Weight of the KL to the reference policy.'),
+  reference: z
+    .string()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe('Adapter folder of the reference policy; null is the policy that the run starts from.'),
+  clipEpsilonLow: preset(z.number().min(0)).describe('Lower clip of the ratio.'),
+  clipEpsilonHigh: preset(z.number().min(0)).describe('Upper clip of the ratio.'),
+  gamma: preset(z.number().min(0).max(1)).describe('Discount.'),
+  gaeLambda: preset(z.number().min(0).max(1)).describe('Of generalised advantage estimation.'),
+  targetKl: preset(z.number().positive()).describe('Further epochs on a batch end beyond 1.5 times this.'),
+  entropyBonus: z.number().min(0).default(0).describe('Weight of the entropy.'),
+  maxStaleness: int(0, 1000).default(4).describe('Rollouts older than this many versions are dropped.'),
+  rewardRule: z
+    .enum(['outcome', 'outcome+format', 'outcome+format-score'])
+    .default('outcome')
+    .describe('Reward of a rollout.'),
+  formatWeight: z.number().min(0).max(1).default(0.1).describe('Part of the format in it.'),
+  searchCost: z.number().min(0).default(0).describe('Taken off the reward for each search.'),
+  temperature: z.number().min(0).max(2).default(1).describe('Of rollouts in training.'),
+  actionBudget: preset(int(1, 64)).describe('rollout.actionBudget in training.'),
+  turnTokens: preset(int(1, 32_768)).describe('rollout.turnTokens in training.'),
+  observationTokens: preset(int(16, 32_768)).describe('rollout.observationTokens in training.'),
+  rolloutSequences: int(1, 256).default(16).describe('Rollouts that run side by side.'),
+  checkpointEvery: preset(int(1, 1_000_000)).describe('Steps between checkpoints.'),
+  keepCheckpoints: int(1, 10_000).default(3).describe('Last checkpoints that are kept, beside the best one.'),
+  validateEvery: int(0, 1_000_000).default(0).describe('Steps between validations; 0 is never.'),
+  validationQuestions: int(1, 1_000_000).default(100).describe('Questions of a validation.'),
 });
 
 const paths = z.strictObject({
@@ -148,6 +222,7 @@ export const configSchema = z
     engine: engine.prefault({}),
     retrieval: retrieval.prefault({}),
     rollout: rollout.prefault({}),
+    training: training.prefault({}),
     paths: paths.prefault({}),
     log: log.prefault({}),
   })
@@ -167,3 +242,4 @@ export type ModelConfig = Config['model'];
 export type EngineConfig = Config['engine'];
 export type RetrievalConfig = Config['retrieval'];
 export type RolloutConfig = Config['rollout'];
+export type TrainingConfig = Config['training'];
