@@ -73,6 +73,7 @@ export async function startLlamaGenerator(options: LlamaGeneratorOptions): Promi
 class LlamaSequence implements GenerationSequence {
   readonly adapterVersion = 'base';
   readonly maxLength: number;
+  readonly cachedTokens = 0;
   length = 0;
   readonly #id: number;
   #turn = 0;

@@ -64,7 +64,9 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
 }
 
 class WorkerEngine implements Engine {
-  readonly info: EngineInfo;
+  /** All of `info` that is known before the worker runs. */
+  readonly #about: Omit<EngineInfo, 'fingerprint'>;
+  #fingerprint = '';
   readonly #start: EngineStart;
   readonly #admission: Admission;
   readonly #registry: AdapterRegistry;
@@ -97,7 +99,7 @@ class WorkerEngine implements Engine {
       },
       settings.maxAdapters,
     );
-    this.info = {
+    this.#about = {
       modelId,
       modelDigest: graphs.digest,
       precision: graphs.precision,
@@ -105,7 +107,6 @@ class WorkerEngine implements Engine {
       maxSequenceTokens: settings.maxSequenceTokens,
       eosTokenIds: graphs.config.eosTokenIds,
       maxSequences: settings.maxSequences,
-      fingerprint: `fp_${sha256Hex(canonicalJson([SAMPLER_VERSION, graphs.digest, graphs.precision])).slice(0, 16)}`,
     };
   }
 
@@ -116,6 +117,14 @@ class WorkerEngine implements Engine {
       onState: (state, error) => this.#onState(state, error),
       ...(backOffMs === undefined ? {} : { backOffMs }),
     });
+    const { modelDigest, precision } = this.#about;
+    const { onnxruntimeVersion } = await this.#client.call('describe', undefined);
+    const digest = sha256Hex(canonicalJson([SAMPLER_VERSION, modelDigest, precision, onnxruntimeVersion]));
+    this.#fingerprint = `fp_${digest.slice(0, 16)}`;
+  }
+
+  get info(): EngineInfo {
+    return { ...this.#about, fingerprint: this.#fingerprint };
   }
 
   get state(): WorkerState {
@@ -124,7 +133,7 @@ class WorkerEngine implements Engine {
   }
 
   async open(options: OpenOptions = {}): Promise<GenerationSequence> {
-    const { maxSequenceTokens } = this.info;
+    const { maxSequenceTokens } = this.#about;
     const maxLength = Math.min(options.maxLength ?? maxSequenceTokens, maxSequenceTokens);
     const { slot = null } = options;
     this.#checkOpen(options, maxLength);
@@ -143,7 +152,7 @@ class WorkerEngine implements Engine {
       id,
       adapterVersion: lease.version,
       maxLength,
-      vocabSize: this.info.vocabSize,
+      vocabSize: this.#about.vocabSize,
       post: (command) => this.#post(command),
       onClose: () => {
         options.signal?.removeEventListener('abort', abort);
@@ -169,7 +178,7 @@ class WorkerEngine implements Engine {
         'maxLength',
       );
     if (slot === undefined) return;
-    const { maxSequences } = this.info;
+    const { maxSequences } = this.#about;
     if (!this.options.lockStep)
       throw new InvalidInputError('slot: only an engine in lock-step mode takes one', 'slot');
     if (!Number.isInteger(slot) || slot < 0 || slot >= maxSequences)
@@ -198,7 +207,7 @@ class WorkerEngine implements Engine {
 
   stats(): EngineStats {
     const { running, queued } = this.#admission;
-    const { maxSequences } = this.info;
+    const { maxSequences } = this.#about;
     return {
       running,
       queued,
@@ -238,7 +247,8 @@ class WorkerEngine implements Engine {
     this.#worker.call('commands', commands).catch(() => {});
   }
 
-  #receive({ steps, ends, failures }: EngineEvents): void {
+  #receive({ begins, steps, ends, failures }: EngineEvents): void {
+    for (const begin of begins) this.#sequences.get(begin.sequence)?.receiveBegin(begin);
     for (const step of steps) this.#sequences.get(step.sequence)?.receive(step);
     for (const end of ends) this.#sequences.get(end.sequence)?.receiveEnd(end);
     for (const { sequence, error } of failures)

@@ -79,6 +79,8 @@ export interface GenerationSequence {
   readonly length: number;
   /** Most tokens the sequence may hold. */
   readonly maxLength: number;
+  /** Leading prompt tokens that were shared with another sequence instead of computed; known at the first step. */
+  readonly cachedTokens: number;
   /**
    * Appends tokens that were not sampled (prompt, observation). They are prefilled by the next turn.
    * @throws {ContextLengthError} when they do not fit
@@ -118,7 +120,7 @@ export interface EngineInfo {
   readonly eosTokenIds: readonly number[];
   /** Sequences that can hold a slot at once. */
   readonly maxSequences: number;
-  /** Changes with anything that can change text for a seed: sampler, model, precision. */
+  /** Changes with anything that can change text for a seed: sampler, model, precision, onnxruntime. */
   readonly fingerprint: string;
 }
 

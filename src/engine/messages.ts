@@ -65,6 +65,13 @@ export interface EndEvent {
   readonly text: string;
 }
 
+/** A sequence whose first prompt begins with tokens that had been read before. */
+export interface BeginEvent {
+  readonly sequence: number;
+  /** Leading tokens whose keys and values were shared instead of computed. */
+  readonly cachedTokens: number;
+}
+
 /** A sequence that cannot go on; its slot is free. */
 export interface FailureEvent {
   readonly sequence: number;
@@ -72,9 +79,15 @@ export interface FailureEvent {
 }
 
 export interface EngineEvents {
+  readonly begins: readonly BeginEvent[];
   readonly steps: readonly StepEvent[];
   readonly ends: readonly EndEvent[];
   readonly failures: readonly FailureEvent[];
+}
+
+/** What the worker computes with. */
+export interface WorkerDescription {
+  readonly onnxruntimeVersion: string;
 }
 
 export interface LoadedAdapter {
@@ -100,6 +113,7 @@ export interface EngineProfile {
 }
 
 export interface EngineMethods {
+  describe: Method<void, WorkerDescription>;
   commands: Method<readonly Command[], void>;
   loadAdapter: Method<{ readonly folder: string }, LoadedAdapter>;
   /** To be called after the sequences of the version were closed. */

@@ -2,7 +2,7 @@
 
 import { CancelledError, ContextLengthError, InvalidInputError } from '../errors.js';
 import type { GenerationSequence, SampledToken, Turn, TurnEnd, TurnOptions, TurnStep } from './generator.js';
-import type { Command, EndEvent, StepEvent } from './messages.js';
+import type { BeginEvent, Command, EndEvent, StepEvent } from './messages.js';
 import { checkTurnOptions } from './sampler/parameters.js';
 
 /** Steps read between two reports to the worker. */
@@ -31,6 +31,7 @@ export class RemoteSequence implements GenerationSequence {
   readonly adapterVersion: string;
   readonly maxLength: number;
   #length = 0;
+  #cachedTokens = 0;
   #turns = 0;
   #turn: TurnInbox | null = null;
   #closed = false;
@@ -43,6 +44,10 @@ export class RemoteSequence implements GenerationSequence {
 
   get length(): number {
     return this.#length;
+  }
+
+  get cachedTokens(): number {
+    return this.#cachedTokens;
   }
 
   append(ids: readonly number[]): void {
@@ -73,6 +78,10 @@ export class RemoteSequence implements GenerationSequence {
   /** The worker can no longer go on with this sequence. */
   fail(error: Error): void {
     this.#end(error, false);
+  }
+
+  receiveBegin({ cachedTokens }: BeginEvent): void {
+    this.#cachedTokens = cachedTokens;
   }
 
   receive(event: StepEvent): void {

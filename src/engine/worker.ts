@@ -9,7 +9,8 @@ import { openStepModel } from './core/step-model.js';
 import type { EngineEvents, EngineMethods, EngineStart } from './messages.js';
 
 serveWorker<EngineMethods, EngineStart, EngineEvents>(async ({ graphs, tokenizer, settings }, broadcast) => {
-  const model = await openStepModel(await openRuntime(), {
+  const runtime = await openRuntime();
+  const model = await openStepModel(runtime, {
     graphs,
     slots: settings.maxSequences,
     capacity: settings.maxSequenceTokens,
@@ -29,6 +30,7 @@ serveWorker<EngineMethods, EngineStart, EngineEvents>(async ({ graphs, tokenizer
   const running = core.run();
   return {
     methods: {
+      describe: () => ({ onnxruntimeVersion: runtime.version }),
       commands: (commands) => core.accept(commands),
       async loadAdapter({ folder }) {
         const loaded = adapters.load(folder);

@@ -73,6 +73,18 @@ test('turns grow one sequence: what was sampled stays, what is appended is read 
   expect(sequence.length).toBe(prompt.length + continuation.length + observation.length + 12);
 });
 
+test('a sequence says how much of its prompt had been read before, and the fingerprint what runs it', async () => {
+  const engine = await startEngine();
+  const first = await engine.open();
+  await begin(first);
+  const second = await engine.open();
+  await begin(second, [...prompt, 7]);
+  expect([first.cachedTokens, second.cachedTokens]).toEqual([0, prompt.length]);
+  expect(engine.info.fingerprint).toMatch(/^fp_[0-9a-f]{16}$/);
+  const q8 = await startEngine({ precision: 'q8' }, {}, await tinyModel('tiny-llama', 'q8'));
+  expect(q8.info.fingerprint).not.toBe(engine.info.fingerprint);
+});
+
 describe('cancelling', () => {
   test('leaving the loop early cancels the turn; the sequence holds what was read and goes on from there', async () => {
     const engine = await startEngine();

@@ -127,6 +127,7 @@ export function createScriptedGenerator(options: ScriptedOptions): ScriptedGener
         return ids.length;
       },
       maxLength,
+      cachedTokens: 0,
       append(more) {
         if (closed) throw new UnavailableError('the sequence is closed');
         if (ids.length + more.length > maxLength)

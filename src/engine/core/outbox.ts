@@ -1,13 +1,18 @@
 // What a step brought, gathered until it is sent as one message.
 
-import type { EndEvent, EngineEvents, FailureEvent, StepEvent } from '../messages.js';
+import type { BeginEvent, EndEvent, EngineEvents, FailureEvent, StepEvent } from '../messages.js';
 
 export class Outbox {
+  #begins: BeginEvent[] = [];
   #steps: StepEvent[] = [];
   #ends: EndEvent[] = [];
   #failures: FailureEvent[] = [];
 
   constructor(private readonly send: (events: EngineEvents) => void) {}
+
+  begin(event: BeginEvent): void {
+    this.#begins.push(event);
+  }
 
   step(event: StepEvent): void {
     this.#steps.push(event);
@@ -22,8 +27,10 @@ export class Outbox {
   }
 
   flush(): void {
-    if (this.#steps.length + this.#ends.length + this.#failures.length === 0) return;
-    this.send({ steps: this.#steps, ends: this.#ends, failures: this.#failures });
+    const events = { begins: this.#begins, steps: this.#steps, ends: this.#ends, failures: this.#failures };
+    if (Object.values(events).every((list) => list.length === 0)) return;
+    this.send(events);
+    this.#begins = [];
     this.#steps = [];
     this.#ends = [];
     this.#failures = [];

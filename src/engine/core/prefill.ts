@@ -83,6 +83,7 @@ export class Prefill {
       sequence.kvLength = share.length;
       if (settings.lockStep) sequence.alignedLength = share.length;
       profile.sharedTokens += share.length;
+      this.state.outbox.begin({ sequence: sequence.id, cachedTokens: share.length });
     }
     if (sequence.slot < 0) this.state.place(sequence, slot);
     return true;
