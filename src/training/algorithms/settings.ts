@@ -1,7 +1,7 @@
 // Everything that decides advantages and loss, with the defaults of the protocol (section 5).
 
 import type { Aggregation } from './aggregation.js';
-import type { KlEstimator } from './kl.js';
+import type { KlEstimator } from './losses/kl.js';
 
 /** How a sequence's reward becomes advantages of its tokens; one file each. */
 export type AdvantageName =

@@ -5,13 +5,9 @@
 // The log ratio is clamped to +-20 before exp. verl and Search-R1's release clamp k3's value to +-10 as well, which takes
 // the gradient from the very tokens that have drifted most; ours does not.
 
-/** Bound of a log ratio before it is exponentiated. */
-export const LOG_RATIO_LIMIT = 20;
+import { clampLogRatio, LOG_RATIO_LIMIT } from './ratio.js';
 
 export type KlEstimator = 'k1' | 'k2' | 'k3';
-
-export const clampLogRatio = (value: number): number =>
-  Math.min(Math.max(value, -LOG_RATIO_LIMIT), LOG_RATIO_LIMIT);
 
 /**
  * @param logprob     nats, of the policy
