@@ -141,7 +141,7 @@ const training = z.strictObject({
     .nullable()
     .default(null)
     .describe('Base weights as an engine of this precision has them; null is engine.precision.'),
-  trained: z.enum(['lora', 'whole']).default('lora').describe('What is trained: an adapter or all weights.'),
+  trained: preset(z.enum(['lora', 'whole'])).describe('What is trained: an adapter or all weights.'),
   rank: preset(int(1, 1024)).describe('Rank of the adapter.'),
   alpha: preset(z.number().positive()).describe('Its scale is alpha / rank.'),
   learningRate: preset(z.number().min(0)).describe('Of the policy.'),
@@ -150,7 +150,7 @@ const training = z.strictObject({
   valueWarmupShare: preset(z.number().min(0).max(1)).describe('The same of the critic.'),
   schedule: preset(z.enum(['constant', 'cosine'])).describe('Learning rate after the warm-up.'),
   weightDecay: preset(z.number().min(0)).describe('Of AdamW.'),
-  maxGradientNorm: z.number().positive().default(1).describe('Longer gradients are scaled down to it.'),
+  maxGradientNorm: preset(z.number().positive()).describe('Longer gradients are scaled down to it.'),
   steps: preset(int(1, 10_000_000)).describe('Steps of a run; null: the epochs over the data.'),
   epochs: preset(int(1, 10_000)).describe('Passes over the data; steps wins.'),
   batchSequences: preset(int(1, 65_536)).describe('Sequences of a step.'),
@@ -160,7 +160,7 @@ const training = z.strictObject({
   microBatchTokens: int(16, 65_536)
     .default(2048)
     .describe('Most tokens that run at once, padding included: bounds memory and the time to stop.'),
-  maxSequenceTokens: int(16, 131_072).default(4096).describe('Longest trajectory that is trained on.'),
+  maxSequenceTokens: preset(int(16, 131_072)).describe('Longest trajectory that is trained on.'),
   aggregation: preset(z.enum(['seq-mean-token-mean', 'token-mean', 'seq-mean-token-sum-norm'])).describe(
     'How token losses become one number.',
   ),
@@ -188,6 +188,7 @@ const training = z.strictObject({
   actionBudget: preset(int(1, 64)).describe('rollout.actionBudget in training.'),
   turnTokens: preset(int(1, 32_768)).describe('rollout.turnTokens in training.'),
   observationTokens: preset(int(16, 32_768)).describe('rollout.observationTokens in training.'),
+  passageTokens: preset(int(8, 32_768)).describe('rollout.passageTokens in training.'),
   rolloutSequences: int(1, 256).default(16).describe('Rollouts that run side by side.'),
   checkpointEvery: preset(int(1, 1_000_000)).describe('Steps between checkpoints.'),
   keepCheckpoints: int(1, 10_000).default(3).describe('Last checkpoints that are kept, beside the best one.'),

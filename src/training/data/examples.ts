@@ -1,10 +1,10 @@
 // Given trajectories for supervised training: a JSONL file, one record a line.
 
-import { createReadStream } from 'node:fs';
-import { createInterface } from 'node:readline';
+import { existsSync } from 'node:fs';
 import { z } from 'zod';
 import { InvalidInputError, NotFoundError } from '../../errors.js';
 import { sha256File } from '../../util/digest.js';
+import { readJsonLines } from '../../util/json-lines.js';
 
 /** One given trajectory. Arrays have length T. */
 export interface Example {
@@ -23,69 +23,59 @@ export interface ExampleFile {
 }
 
 /** The part of a trajectory record that is needed; whatever else it holds is left alone. */
-const lineSchema = z.object({
+const recordSchema = z.object({
   id: z.string().optional(),
   tokenIds: z.array(z.number().int().min(0)).min(2),
   lossMask: z.array(z.union([z.literal(0), z.literal(1)])),
   origin: z.array(z.enum(['prompt', 'policy', 'policyInformation', 'environment'])).optional(),
 });
 
+/** A line is a record, or holds one beside what is known of its question. */
+const lineSchema = z.union([
+  z.object({ record: recordSchema }).transform(({ record }) => record),
+  recordSchema,
+]);
+
+export interface ExampleLimits {
+  /** Token ids lie below it. */
+  readonly vocabSize: number;
+  /** Longer trajectories are refused. */
+  readonly maxTokens: number;
+}
+
 /**
- * Reads trajectories: `tokenIds` and `lossMask`, and where it stands there `origin`, as a trajectory record has them.
+ * Reads trajectories: `tokenIds`, `lossMask` and, where it stands there, `origin`, as a trajectory record has them.
  *
- * @param vocabSize  token ids lie below it
- * @param maxTokens  longer trajectories are refused
  * @throws {NotFoundError} no such file
- * @throws {InvalidInputError} naming the line: not JSON, arrays that do not fit, nothing to learn, too long
+ * @throws {FileFormatError} a line is not JSON
+ * @throws {InvalidInputError} naming the line: arrays that do not fit, nothing to learn, too long
  */
-export async function readExamples(
-  path: string,
-  limits: { readonly vocabSize: number; readonly maxTokens: number },
-): Promise<ExampleFile> {
+export async function readExamples(path: string, limits: ExampleLimits): Promise<ExampleFile> {
+  if (!existsSync(path)) throw new NotFoundError(`${path} does not exist`);
   const examples: Example[] = [];
-  let line = 0;
-  const input = createReadStream(path);
-  try {
-    for await (const text of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
-      line++;
-      if (text.trim() !== '') examples.push(parseExample(text, `${path}:${line}`, limits));
-    }
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw new NotFoundError(`${path} does not exist`);
-    throw error;
-  }
+  for await (const { value, line } of readJsonLines(path))
+    examples.push(parseExample(value, `${path}, line ${line}`, limits));
   if (examples.length === 0) throw new InvalidInputError(`${path}: no trajectory`, 'data');
   return { examples, digest: await sha256File(path) };
 }
 
-function parseExample(
-  text: string,
-  where: string,
-  limits: { readonly vocabSize: number; readonly maxTokens: number },
-): Example {
-  const refuse = (message: string): never => {
-    throw new InvalidInputError(`${where}: ${message}`, 'data');
-  };
-  let json: unknown;
-  try {
-    json = JSON.parse(text);
-  } catch (error) {
-    return refuse(`not JSON: ${(error as Error).message}`);
-  }
-  const parsed = lineSchema.safeParse(json);
-  if (!parsed.success) return refuse(z.prettifyError(parsed.error));
+function parseExample(value: unknown, where: string, { vocabSize, maxTokens }: ExampleLimits): Example {
+  const parsed = lineSchema.safeParse(value);
+  if (!parsed.success) throw new InvalidInputError(`${where}: ${z.prettifyError(parsed.error)}`, 'data');
   const { id, tokenIds, lossMask, origin } = parsed.data;
   const length = tokenIds.length;
-  if (lossMask.length !== length) refuse(`${length} tokenIds, but ${lossMask.length} in lossMask`);
-  if (origin !== undefined && origin.length !== length)
-    refuse(`${length} tokenIds, but ${origin.length} in origin`);
-  if (length > limits.maxTokens) refuse(`${length} tokens, the limit is ${limits.maxTokens}`);
-  const stranger = tokenIds.find((token) => token >= limits.vocabSize);
-  if (stranger !== undefined) refuse(`token ${stranger}, but the vocabulary has ${limits.vocabSize}`);
-  if (lossMask[0] === 1) refuse('lossMask: nothing predicts the first token');
-  if (!lossMask.includes(1)) refuse('lossMask: nothing to learn');
+  const refuseIf = (fault: boolean, message: string): void => {
+    if (fault) throw new InvalidInputError(`${where}: ${message}`, 'data');
+  };
+  refuseIf(lossMask.length !== length, `${length} tokenIds, but ${lossMask.length} in lossMask`);
+  refuseIf((origin?.length ?? length) !== length, `${length} tokenIds, but ${origin?.length} in origin`);
+  refuseIf(length > maxTokens, `${length} tokens, the limit is ${maxTokens}`);
+  const largest = tokenIds.reduce((most, token) => Math.max(most, token));
+  refuseIf(largest >= vocabSize, `token ${largest}, but the vocabulary has ${vocabSize}`);
+  refuseIf(lossMask[0] === 1, 'lossMask: nothing predicts the first token');
+  refuseIf(!lossMask.includes(1), 'lossMask: nothing to learn');
   const wrong = origin?.findIndex((from, t) => (from === 'policy') !== (lossMask[t] === 1)) ?? -1;
-  if (wrong >= 0) refuse(`token ${wrong}: lossMask is ${lossMask[wrong]}, origin "${origin?.[wrong]}"`);
+  refuseIf(wrong >= 0, `token ${wrong}: lossMask is ${lossMask[wrong]}, origin "${origin?.[wrong]}"`);
   return {
     id: id ?? where,
     tokenIds: Int32Array.from(tokenIds),

@@ -1,0 +1,31 @@
+// training/: losses and their optimisation over the model's graphs, in the pool; checkpoints of what was trained.
+// Trajectories with rewards in; better adapters, checkpoints and figures out.
+// Never samples, never searches, never decides what is published.
+
+export * from './algorithms/index.js';
+export { MICRO_BATCH_TOKENS, packMicroBatches } from './batch/packing.js';
+export type { CheckpointManifest } from './checkpoint/manifest.js';
+export {
+  type Checkpoint,
+  type CheckpointList,
+  checkpointFolder,
+  listCheckpoints,
+  pruneCheckpoints,
+} from './checkpoint/store.js';
+export {
+  adapterConfigJson,
+  type LoraShape,
+  readTrained,
+  type TrainedForm,
+  writeTrained,
+} from './checkpoint/trained-files.js';
+export { type Example, type ExampleFile, readExamples } from './data/examples.js';
+export { type MetricsFile, type MetricsRow, openMetricsFile, readMetrics } from './metrics/metrics-file.js';
+export { derivedSeed, itemsBetween, randomNumbers, shuffledOrder } from './random.js';
+export type { RolloutFacts, TrainingSequence } from './step/sequences.js';
+export type { CommitReport, StepReport, StepWork } from './trainer/messages.js';
+export { learningRates, type RunSettings, runSettings } from './trainer/settings.js';
+export type { OpenTrainable, Trainable, TrainedPart } from './trainer/trainable.js';
+export { openTrainer, type StepOptions, type Trainer, type TrainerOptions } from './trainer/trainer.js';
+export { trainerTask } from './trainer/trainer-task.js';
+export type * from './training-model.js';

@@ -1,0 +1,82 @@
+// What travels between the trainer and its thread in the pool.
+
+import type { AlgorithmSettings } from '../algorithms/index.js';
+import type { UpdateRule } from '../optimizers/index.js';
+import type { TrainingSequence } from '../step/sequences.js';
+
+/** A committed state: what a thread that has not got the session opens. */
+export interface CommittedState {
+  readonly folder: string;
+  readonly state: string;
+}
+
+export interface StepWork {
+  /** Optimizer step, from 1. */
+  readonly step: number;
+  readonly algorithm: AlgorithmSettings;
+  readonly supervised: boolean;
+  readonly sequences: readonly TrainingSequence[];
+  /** Passes over the sequences; the first is enough for supervised work. */
+  readonly batchEpochs: number;
+  /** Sequences of one update. */
+  readonly miniBatchSequences: number;
+  readonly policy: UpdateRule;
+  readonly value: UpdateRule;
+  readonly microBatchTokens: number;
+  /** Of what is drawn in the step. */
+  readonly seed: number;
+  /** Folder of the reference policy; null: no KL is computed. */
+  readonly reference: string | null;
+  /** Folders of earlier versions that sampled some of the sequences, by version. */
+  readonly versions: Readonly<Record<string, string>>;
+}
+
+export interface StepReport {
+  readonly step: number;
+  /** Names the state after the step: the sum over all trained values. */
+  readonly state: string;
+  /** Figures by name. */
+  readonly metrics: Readonly<Record<string, number>>;
+  /** Tokens run, forward and backward. */
+  readonly tokens: number;
+  readonly seconds: number;
+}
+
+export interface CommitReport {
+  readonly folder: string;
+  readonly step: number;
+  readonly version: string;
+  readonly state: string;
+}
+
+interface InSession<Spec> {
+  /** Names the run within the process. */
+  readonly session: string;
+  readonly spec: Spec;
+}
+
+export type TrainerTask<Spec> =
+  /** Opens the start values and commits them as step 0. */
+  | (InSession<Spec> & { readonly kind: 'begin'; readonly root: string; readonly configDigest: string })
+  | (InSession<Spec> & {
+      readonly kind: 'step';
+      /** State that the step starts from. */
+      readonly from: string;
+      readonly committed: CommittedState;
+      readonly work: StepWork;
+    })
+  | (InSession<Spec> & {
+      readonly kind: 'commit';
+      readonly from: string;
+      readonly committed: CommittedState;
+      readonly root: string;
+      readonly configDigest: string;
+    })
+  | { readonly kind: 'close'; readonly session: string };
+
+export type TrainerResult = StepReport | CommitReport | null;
+
+/** Tokens since the last message. */
+export interface TrainerProgress {
+  readonly tokens: number;
+}

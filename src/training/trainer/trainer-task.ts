@@ -1,0 +1,61 @@
+// The trainer's side of the pool: a task opens or finds its session in the thread and runs one step.
+
+import { UnavailableError } from '../../errors.js';
+import { poolTask, type TaskContext } from '../../runtime/index.js';
+import type { CommittedState, TrainerProgress, TrainerResult, TrainerTask } from './messages.js';
+import { TrainerSession } from './session.js';
+import type { OpenTrainable } from './trainable.js';
+
+/** Makes the pool's task of a way to open models: `export default trainerTask(open)`. */
+export function trainerTask<Spec>(open: OpenTrainable<Spec>) {
+  const sessions = new Map<string, TrainerSession>();
+  /** The session in the state that the task starts from; a thread that is new reads it from the last commit. */
+  const sessionAt = async (
+    key: string,
+    spec: Spec,
+    from: string,
+    committed: CommittedState,
+  ): Promise<TrainerSession> => {
+    const held = sessions.get(key);
+    if (held?.state === from) return held;
+    held?.close();
+    sessions.delete(key);
+    if (committed.state !== from)
+      throw new UnavailableError(`the state ${from.slice(0, 12)} of run ${key} was lost with its thread`);
+    const session = await TrainerSession.resume(open, spec, committed.folder);
+    sessions.set(key, session);
+    if (session.state !== from)
+      throw new UnavailableError(
+        `${committed.folder} holds the state ${session.state.slice(0, 12)}, expected ${from.slice(0, 12)}`,
+      );
+    return session;
+  };
+  const close = (key: string): void => {
+    sessions.get(key)?.close();
+    sessions.delete(key);
+  };
+
+  return poolTask<TrainerTask<Spec>, TrainerResult, TrainerProgress>(async (task, context) => {
+    if (task.kind === 'close') {
+      close(task.session);
+      return null;
+    }
+    if (task.kind === 'begin') {
+      close(task.session);
+      const session = await TrainerSession.begin(open, task.spec);
+      sessions.set(task.session, session);
+      return session.commit(task.root, task.configDigest);
+    }
+    const session = await sessionAt(task.session, task.spec, task.from, task.committed);
+    if (task.kind === 'commit') return session.commit(task.root, task.configDigest);
+    return session.step(task.work, control(task.work.microBatchTokens, context));
+  });
+}
+
+function control(microBatchTokens: number, context: TaskContext<TrainerProgress>) {
+  return {
+    microBatchTokens,
+    throwIfCancelled: () => context.throwIfCancelled(),
+    onTokens: (tokens: number) => context.report({ tokens }),
+  };
+}
