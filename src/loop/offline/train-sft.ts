@@ -48,23 +48,27 @@ export async function trainSft(
   const { signal, onTokens } = events;
   const steps = supervisedSteps(settings, examples.length);
   const metrics = await openMetricsFile(run.metrics, trainer.step);
-  while (trainer.step < steps) {
-    const work = supervisedWork(settings, examples, trainer.step + 1, steps);
-    const report = await trainer.run(work, {
-      ...(signal === undefined ? {} : { signal }),
-      ...(onTokens === undefined ? {} : { onTokens }),
-    });
-    await metrics.append({
-      step: report.step,
-      ...report.metrics,
-      tokens: report.tokens,
-      seconds: report.seconds,
-    });
-    events.onStep?.(report, steps);
-    if (report.step % settings.checkpointEvery === 0 || report.step === steps) {
-      await trainer.commit();
-      await pruneCheckpoints(run.checkpoints, { keepLast: settings.keepCheckpoints, keep: [] });
+  try {
+    while (trainer.step < steps) {
+      const work = supervisedWork(settings, examples, trainer.step + 1, steps);
+      const report = await trainer.run(work, {
+        ...(signal === undefined ? {} : { signal }),
+        ...(onTokens === undefined ? {} : { onTokens }),
+      });
+      await metrics.append({
+        step: report.step,
+        ...report.metrics,
+        tokens: report.tokens,
+        seconds: report.seconds,
+      });
+      events.onStep?.(report, steps);
+      if (report.step % settings.checkpointEvery === 0 || report.step === steps) {
+        await trainer.commit();
+        await pruneCheckpoints(run.checkpoints, { keepLast: settings.keepCheckpoints, keep: [] });
+      }
     }
+  } finally {
+    await metrics.close();
   }
   return { steps, folder: trainer.committed.folder, version: trainer.committed.version };
 }

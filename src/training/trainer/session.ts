@@ -93,6 +93,11 @@ export class TrainerSession {
     return { folder, step: this.#step, version: manifest.version, state: this.#state };
   }
 
+  /** Ends the run of a model that is under way. */
+  terminate(): void {
+    for (const { model } of this.#parts) model.terminate();
+  }
+
   close(): void {
     this.trainable.close();
   }

@@ -1,8 +1,15 @@
 // The trainer's side of the pool: a task opens or finds its session in the thread and runs one step.
 
-import { UnavailableError } from '../../errors.js';
+import { CancelledError, UnavailableError } from '../../errors.js';
 import { poolTask, type TaskContext } from '../../runtime/index.js';
-import type { CommittedState, TrainerProgress, TrainerResult, TrainerTask } from './messages.js';
+import type {
+  CommittedState,
+  StepReport,
+  StepWork,
+  TrainerProgress,
+  TrainerResult,
+  TrainerTask,
+} from './messages.js';
 import { TrainerSession } from './session.js';
 import type { OpenTrainable } from './trainable.js';
 
@@ -48,14 +55,31 @@ export function trainerTask<Spec>(open: OpenTrainable<Spec>) {
     }
     const session = await sessionAt(task.session, task.spec, task.from, task.committed);
     if (task.kind === 'commit') return session.commit(task.root, task.configDigest);
-    return session.step(task.work, control(task.work.microBatchTokens, context));
+    return runCancellable(session, task.work, context);
   });
 }
 
-function control(microBatchTokens: number, context: TaskContext<TrainerProgress>) {
-  return {
-    microBatchTokens,
-    throwIfCancelled: () => context.throwIfCancelled(),
-    onTokens: (tokens: number) => context.report({ tokens }),
-  };
+async function runCancellable(
+  session: TrainerSession,
+  work: StepWork,
+  context: TaskContext<TrainerProgress>,
+): Promise<StepReport> {
+  const terminate = (): void => session.terminate();
+  context.signal.addEventListener('abort', terminate);
+  const step = () =>
+    session.step(work, {
+      microBatchTokens: work.microBatchTokens,
+      throwIfCancelled: () => context.throwIfCancelled(),
+      onTokens: (tokens) => context.report({ tokens }),
+    });
+  try {
+    return await step();
+  } catch (error) {
+    if (!(error instanceof CancelledError)) throw error;
+    context.throwIfCancelled();
+    // Nobody cancelled this one: the request was meant for a step that had ended when it came.
+    return await step();
+  } finally {
+    context.signal.removeEventListener('abort', terminate);
+  }
 }

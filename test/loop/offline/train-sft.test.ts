@@ -1,0 +1,122 @@
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { loadConfig } from '../../../src/config/index.js';
+import { CancelledError } from '../../../src/errors.js';
+import { openRun, trainSft } from '../../../src/loop/index.js';
+import { openTrainer, type RunSettings, readMetrics, runSettings } from '../../../src/training/index.js';
+import type { BigramSpec } from '../../training/support/bigram-entry.js';
+import { compileEntry } from '../../training/support/compile-entry.js';
+import { madeExamples } from '../../training/support/examples.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'searchloop-sft-'));
+const entry = compileEntry(join(folder, 'entry'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const VOCAB = 7;
+const examples = madeExamples(10, VOCAB);
+const flags = { 'training.learningRate': 0.05, 'training.batchSequences': 4, 'training.epochs': 2 };
+
+interface Run {
+  readonly name: string;
+  readonly settings?: Partial<RunSettings>;
+  readonly flags?: Record<string, unknown>;
+  readonly trouble?: string;
+  readonly resume?: boolean;
+  readonly stopAfter?: number;
+}
+
+async function train({ name, trouble, resume = false, stopAfter, flags: more = {} }: Run) {
+  const settings = runSettings(loadConfig({ env: {}, flags: { ...flags, ...more } }).training, 'sft');
+  const notes: string[] = [];
+  const run = await openRun(join(folder, name), {
+    identity: { learningRate: settings.policySchedule.peak },
+    resume,
+    onNote: (line) => notes.push(line),
+  });
+  const spec: BigramSpec = {
+    vocabSize: VOCAB,
+    critic: false,
+    seed: 3,
+    ...(trouble === undefined ? {} : { trouble: join(folder, trouble) }),
+  };
+  const trainer = await openTrainer({
+    entry,
+    spec,
+    root: run.checkpoints,
+    configDigest: run.configDigest,
+    from: run.from,
+    niceness: 0,
+  });
+  const stop = new AbortController();
+  try {
+    const outcome = await trainSft(run, trainer, settings, examples, {
+      signal: stop.signal,
+      onStep: ({ step }) => step === stopAfter && stop.abort(),
+    });
+    return { ...outcome, notes, rows: await readMetrics(run.metrics) };
+  } finally {
+    await trainer.close();
+    await run.release();
+  }
+}
+
+test('the loss falls; checkpoints and figures are there', async () => {
+  const {
+    steps,
+    rows,
+    folder: last,
+  } = await train({ name: 'plain', flags: { 'training.checkpointEvery': 2 } });
+  expect(steps).toBe(5);
+  expect(rows.map(({ step }) => step)).toEqual([1, 2, 3, 4, 5]);
+  expect(rows[4]?.loss).toBeLessThan(rows[0]?.loss as number);
+  expect(rows[0]).toMatchObject({ learningRate: 0.05, lossTokens: expect.any(Number) });
+  expect(readdirSync(join(folder, 'plain', 'checkpoints')).sort()).toEqual([
+    'step-00000000',
+    'step-00000002',
+    'step-00000004',
+    'step-00000005',
+  ]);
+  expect(readdirSync(last).sort()).toEqual([
+    'manifest.json',
+    'model.safetensors',
+    'optimizer.safetensors',
+    'state.json',
+  ]);
+});
+
+test.each([1, 2, 3, 4])('stopped after step %i and resumed, the run ends the same', async (stopAfter) => {
+  const whole = await train({ name: `whole-${stopAfter}`, flags: { 'training.checkpointEvery': 2 } });
+  const name = `stopped-${stopAfter}`;
+  const stopped = train({ name, stopAfter, flags: { 'training.checkpointEvery': 2 } });
+  await expect(stopped).rejects.toThrow(CancelledError);
+  const resumed = await train({ name, resume: true, flags: { 'training.checkpointEvery': 2 } });
+  expect(resumed.version).toBe(whole.version);
+  expect(resumed.rows.map(({ step }) => step)).toEqual([1, 2, 3, 4, 5]);
+  expect(resumed.rows.map(({ loss }) => loss)).toEqual(whole.rows.map(({ loss }) => loss));
+});
+
+test('a thread that dies does not change the outcome', async () => {
+  const whole = await train({ name: 'alive', flags: { 'training.checkpointEvery': 3 } });
+  writeFileSync(join(folder, 'trouble'), 'exit 4');
+  const died = await train({ name: 'died', trouble: 'trouble', flags: { 'training.checkpointEvery': 3 } });
+  expect(died.version).toBe(whole.version);
+  expect(died.rows.map(({ loss }) => loss)).toEqual(whole.rows.map(({ loss }) => loss));
+});
+
+test('a run is not begun twice, nor resumed with other settings', async () => {
+  const { version } = await train({ name: 'once' });
+  await expect(train({ name: 'once' })).rejects.toThrow(/holds a run at step 5: add --resume/);
+  const other = train({ name: 'once', resume: true, flags: { 'training.learningRate': 0.1 } });
+  await expect(other).rejects.toThrow(/learningRate: 0.05, now 0.1/);
+  expect((await train({ name: 'once', resume: true })).version).toBe(version);
+});
+
+test('a half-written checkpoint is reported and not used', async () => {
+  const whole = await train({ name: 'damaged', flags: { 'training.checkpointEvery': 2 } });
+  rmSync(join(folder, 'damaged', 'checkpoints', 'step-00000005', 'manifest.json'));
+  const resumed = await train({ name: 'damaged', resume: true, flags: { 'training.checkpointEvery': 2 } });
+  expect(resumed.notes.join()).toMatch(/ignored: .*step-00000005 is half-written/);
+  expect(resumed.version).toBe(whole.version);
+  expect(existsSync(join(folder, 'damaged', 'checkpoints', 'step-00000005', 'manifest.json'))).toBe(true);
+});

@@ -1,0 +1,40 @@
+// The trainer's entry over bigram models, for threads of the pool; compiled by `compileEntry`.
+
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type OpenTrainable, trainerTask } from '../../../src/training/index.js';
+import { sha256Hex } from '../../../src/util/digest.js';
+import { bigramModel } from './bigram-model.js';
+
+export interface BigramSpec {
+  readonly vocabSize: number;
+  readonly critic: boolean;
+  readonly seed: number;
+  /** A file that makes forward passes go wrong while it exists: `exit`, `nan`, `slow`; with `once`, it is removed first. */
+  readonly trouble?: string;
+}
+
+export const openBigram: OpenTrainable<BigramSpec> = async ({ vocabSize, critic, seed, trouble }) => {
+  let seen = 0;
+  const interfere = (model: { parameters: readonly { values: Float32Array }[] }): void => {
+    if (trouble === undefined || !existsSync(trouble)) return;
+    const [what, after] = readFileSync(trouble, 'utf8').split(' ');
+    if (seen++ < Number(after ?? 0)) return;
+    writeFileSync(trouble, 'none');
+    if (what === 'exit') process.exit(9);
+    if (what === 'nan') (model.parameters[0] as { values: Float32Array }).values[3] = Number.NaN;
+  };
+  return {
+    policy: {
+      model: bigramModel({ vocabSize, kind: 'policy', seed, interfere }),
+      form: { kind: 'whole' },
+    },
+    critic: critic
+      ? { model: bigramModel({ vocabSize, kind: 'value', seed }), form: { kind: 'whole' } }
+      : null,
+    versionOf: (folder) => sha256Hex(readFileSync(join(folder, 'model.safetensors'))),
+    close: () => {},
+  };
+};
+
+export default trainerTask(openBigram);
