@@ -4,9 +4,14 @@ import { type Config, homeFolder } from '../config/index.js';
 import { createEngine, type Engine } from '../engine/index.js';
 import { ensureModel, preparePrecision } from '../model/index.js';
 import { createRetriever, ensureDemoIndex, type Retriever } from '../retrieval/index.js';
-import { createRolloutRunner, loadPrompts, type RolloutRunner } from '../rollout/index.js';
+import {
+  type BackgroundEncoding,
+  createBackgroundEncoding,
+  createRolloutRunner,
+  loadPrompts,
+  type RolloutRunner,
+} from '../rollout/index.js';
 import type { WorkerState } from '../runtime/index.js';
-import { createTokenizer, type Tokenizer } from '../tokenizer/index.js';
 import type { OnProgress } from '../util/progress.js';
 
 export interface StartOptions {
@@ -17,7 +22,9 @@ export interface StartOptions {
 
 export interface PolicyModel {
   readonly engine: Engine;
-  readonly tokenizer: Tokenizer;
+  readonly encoding: BackgroundEncoding;
+  /** Ends its threads. */
+  close(): Promise<void>;
 }
 
 /**
@@ -26,7 +33,11 @@ export interface PolicyModel {
  */
 export async function openPolicyModel(
   config: Config,
-  options: StartOptions & { readonly onState?: (state: WorkerState, error: Error | null) => void } = {},
+  options: StartOptions & {
+    readonly onState?: (state: WorkerState, error: Error | null) => void;
+    /** Long texts are encoded on the calling thread until the worker for it can be had. */
+    readonly onEncodingFailure?: (error: Error) => void;
+  } = {},
 ): Promise<PolicyModel> {
   const home = homeFolder(config);
   const model = await ensureModel(config.model.policy, home, options);
@@ -39,15 +50,19 @@ export async function openPolicyModel(
     settings: config.engine,
     ...(options.onState ? { onState: options.onState } : {}),
   });
+  const encoding = createBackgroundEncoding(source, options.onEncodingFailure);
+  const close = async (): Promise<void> => {
+    await Promise.all([engine.close(), encoding.close()]);
+  };
   try {
     for (const [name, folder] of Object.entries(config.model.adapters))
       await engine.loadAdapter(name, folder);
     if (config.model.liveAdapter !== null) await engine.setLiveAdapter(config.model.liveAdapter);
   } catch (error) {
-    await engine.close();
+    await close();
     throw error;
   }
-  return { engine, tokenizer: createTokenizer(source) };
+  return { engine, encoding, close };
 }
 
 /** The configured retriever; the demo index is built where it is asked for and missing. */
@@ -61,7 +76,8 @@ export function openRunner(config: Config, policy: PolicyModel, retriever: Retri
   return createRolloutRunner({
     generator: policy.engine,
     retriever,
-    tokenizer: policy.tokenizer,
+    tokenizer: policy.encoding.tokenizer,
+    encoding: policy.encoding,
     config: config.rollout,
     prompts: loadPrompts(config.rollout),
   });

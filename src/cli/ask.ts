@@ -46,7 +46,7 @@ export function askCommand(): Command {
         }
       } finally {
         progress.stop();
-        await policy.engine.close();
+        await policy.close();
       }
     });
 }

@@ -70,6 +70,7 @@ function createParts(config: Config, logger: Logger) {
     async load(options: Parameters<typeof openPolicyModel>[1]): Promise<void> {
       const opened = await openPolicyModel(config, {
         ...options,
+        onEncodingFailure: (err) => logger.warn({ err }, 'no worker for long texts'),
         onState: (state, error) => {
           if (error !== null) logger.error({ state, err: error }, 'engine worker failed');
           if (model !== null && state !== 'ready')
@@ -78,19 +79,20 @@ function createParts(config: Config, logger: Logger) {
         },
       });
       model = opened;
+      opened.encoding.warm();
       retriever = await openIndex(config, options);
       index = { state: 'ready', value: retriever };
       policy = readyPolicy(config, opened, retriever);
     },
     async close(): Promise<void> {
-      await Promise.all([model?.engine.close(), retriever?.close()]);
+      await Promise.all([model?.close(), retriever?.close()]);
     },
   };
 }
 
 function readyPolicy(config: Config, model: PolicyModel, retriever: Retriever): Part<Policy> {
   const runner = openRunner(config, model, retriever);
-  return { state: 'ready', value: { runner, engine: model.engine, tokenizer: model.tokenizer } };
+  return { state: 'ready', value: { runner, engine: model.engine, tokenizer: model.encoding.tokenizer } };
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -21,6 +21,11 @@ export interface RolloutRequest {
   readonly seed?: number;
   /** Adapter name or version; undefined is the live one, null the base model. */
   readonly adapter?: string | null;
+  /**
+   * The version that `adapter` stood for when the question came. It answers while it is still loaded, so that what
+   * was said of the version stays true when another goes live meanwhile.
+   */
+  readonly expectedVersion?: string;
   readonly actionBudget?: number;
   readonly topK?: number;
   readonly topLogprobs?: number;
@@ -41,6 +46,8 @@ export interface Citation {
 export interface RolloutUsage {
   /** First prompt and injected observations. */
   readonly promptTokens: number;
+  /** The beginning of the first prompt that was shared with an earlier one instead of computed. */
+  readonly cachedTokens: number;
   /** All sampled tokens. */
   readonly completionTokens: number;
   /** Sampled outside the answer. */
@@ -72,6 +79,8 @@ export type RolloutEvent =
       readonly citations: readonly Citation[];
       readonly usage: RolloutUsage;
       readonly record: TrajectoryRecord;
+      /** Whether the record is known to be stored; null where nobody stores records. */
+      readonly stored: boolean | null;
     };
 
 /** Yields events and ends after `done`. A failure throws; leaving early cancels sampling and search. */

@@ -2,6 +2,12 @@
 // Messages in; one stream of typed events out, and the record of every token.
 // Never encodes again what was sampled; never parses tags outside sampled text.
 
+export {
+  type BackgroundEncoding,
+  createBackgroundEncoding,
+  type Encoding,
+  inlineEncoding,
+} from './encoding/encoding.js';
 export type * from './events.js';
 export { METHODS } from './methods/index.js';
 export { loadPrompts, type Prompt, type PromptSet, parsePrompt } from './prompt-file.js';

@@ -1,7 +1,7 @@
 // The sequence in the engine and the record beside it, grown together, token for token.
 
 import type { GenerationSequence, Generator, SampledToken } from '../engine/index.js';
-import { IntegrityError } from '../errors.js';
+import { IntegrityError, NotFoundError } from '../errors.js';
 import type { Tokenizer } from '../tokenizer/index.js';
 import {
   createTrajectoryBuilder,
@@ -97,11 +97,19 @@ export async function openLedger(
   };
 }
 
-function openSequence(generator: Generator, request: RolloutRequest): Promise<GenerationSequence> {
-  const { adapter, seed, signal } = request;
-  return generator.open({
+async function openSequence(generator: Generator, request: RolloutRequest): Promise<GenerationSequence> {
+  const { adapter, expectedVersion, seed, signal } = request;
+  const options = {
     ...(adapter === undefined ? {} : { adapter }),
     ...(seed === undefined ? {} : { seed }),
     ...(signal === undefined ? {} : { signal }),
-  });
+  };
+  if (expectedVersion === undefined) return generator.open(options);
+  try {
+    return await generator.open({ ...options, adapter: expectedVersion });
+  } catch (error) {
+    // It was unloaded meanwhile: what the adapter stands for now answers.
+    if (error instanceof NotFoundError) return generator.open(options);
+    throw error;
+  }
 }

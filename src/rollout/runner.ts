@@ -5,17 +5,16 @@ import { CancelledError, ConfigError, InvalidInputError, UnavailableError } from
 import type { TrajectoryRecord } from '../trajectory/index.js';
 import { citationsOf } from './citations.js';
 import { questionOf } from './conversation.js';
+import { type Encoding, inlineEncoding } from './encoding/encoding.js';
 import type { Rollout, RolloutEvent, RolloutRequest } from './events.js';
 import { METHODS } from './methods/index.js';
 import { CANCELLED, type Ending, type Method } from './methods/method.js';
+import { keepRecord, type RecordKeeping } from './record-keeping.js';
 import { createSession, ledgerOf, type RolloutHouse, type Session } from './session.js';
 
-export interface RolloutRunnerOptions extends RolloutHouse {
-  /**
-   * Gets the record of every rollout that took a slot, also of one whose reader left early and so never saw
-   * `done`. Not called for a rollout that failed.
-   */
-  readonly onRecord?: (record: TrajectoryRecord) => void;
+export interface RolloutRunnerOptions extends Omit<RolloutHouse, 'encoding'>, RecordKeeping {
+  /** Default: all on this thread. */
+  readonly encoding?: Encoding;
 }
 
 export interface RolloutRunner {
@@ -33,10 +32,11 @@ export interface RolloutRunner {
 /** @throws {ConfigError} a fixed observation of a prompt file is longer than `rollout.observationTokens` */
 export function createRolloutRunner(options: RolloutRunnerOptions): RolloutRunner {
   checkObservations(options);
-  return { run: (request) => runRollout(options, request) };
+  const house = { ...options, encoding: options.encoding ?? inlineEncoding(options.tokenizer) };
+  return { run: (request) => runRollout(house, options, request) };
 }
 
-function checkObservations({ prompts, tokenizer, config }: RolloutHouse): void {
+function checkObservations({ prompts, tokenizer, config }: RolloutRunnerOptions): void {
   const { prefix, suffix, corrective, failure, budget, forcedAnswer } = prompts.searchR1.observation;
   const fixed = {
     'prefix and suffix': prefix + suffix,
@@ -53,29 +53,29 @@ function checkObservations({ prompts, tokenizer, config }: RolloutHouse): void {
   }
 }
 
-async function* runRollout(options: RolloutRunnerOptions, request: RolloutRequest): Rollout {
+async function* runRollout(house: RolloutHouse, keeping: RecordKeeping, request: RolloutRequest): Rollout {
   const method = METHODS[request.method];
   if (method === undefined)
     throw new InvalidInputError(
       `method: expected one of ${Object.keys(METHODS).join(', ')}, got "${request.method}"`,
       'method',
     );
-  if (method.searches && options.retriever === null)
+  if (method.searches && house.retriever === null)
     throw new UnavailableError(`method "${method.name}" searches, but no index is loaded`);
   const begun = {
     id: request.id ?? `traj-${randomUUID()}`,
     createdAt: Date.now(),
-    indexSnapshotId: method.searches && options.retriever !== null ? options.retriever.snapshotId : null,
+    indexSnapshotId: method.searches && house.retriever !== null ? house.retriever.snapshotId : null,
   };
-  const session = createSession(options, request);
+  const session = createSession(house, request);
   // What holds if the reader leaves early.
   let ending: Ending | null = CANCELLED;
   try {
     ending = yield* driveMethod(method, session);
     session.ledger?.close();
     const record = recordOf(session, method, begun, ending);
-    options.onRecord?.(record);
-    const done = doneEvent(session, ending, record);
+    const stored = keepRecord(record, request, keeping);
+    const done = doneEvent(session, ending, record, await stored);
     ending = null;
     yield done;
   } catch (error) {
@@ -84,7 +84,7 @@ async function* runRollout(options: RolloutRunnerOptions, request: RolloutReques
   } finally {
     session.ledger?.close();
     if (ending !== null && session.ledger !== null)
-      options.onRecord?.(recordOf(session, method, begun, ending));
+      void keepRecord(recordOf(session, method, begun, ending), request, keeping);
   }
 }
 
@@ -134,8 +134,13 @@ function recordOf(
   });
 }
 
-function doneEvent(session: Session, ending: Ending, record: TrajectoryRecord): RolloutEvent {
-  const { promptTokens, completionTokens, injectedTokens } = ledgerOf(session);
+function doneEvent(
+  session: Session,
+  ending: Ending,
+  record: TrajectoryRecord,
+  stored: boolean | null,
+): RolloutEvent {
+  const { sequence, promptTokens, completionTokens, injectedTokens } = ledgerOf(session);
   return {
     type: 'done',
     answer: session.answer,
@@ -143,11 +148,13 @@ function doneEvent(session: Session, ending: Ending, record: TrajectoryRecord): 
     citations: session.fallback ? [] : citationsOf(session.answer, session.seen),
     usage: {
       promptTokens: promptTokens + injectedTokens,
+      cachedTokens: sequence.cachedTokens,
       completionTokens,
       reasoningTokens: session.counts.reasoningTokens,
       injectedTokens,
       searches: record.searches.length,
     },
     record,
+    stored,
   };
 }

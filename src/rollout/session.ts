@@ -3,9 +3,10 @@
 
 import type { RolloutConfig } from '../config/index.js';
 import type { Generator } from '../engine/index.js';
-import { ContextLengthError, IntegrityError, UnavailableError } from '../errors.js';
+import { IntegrityError, UnavailableError } from '../errors.js';
 import type { Passage, Retriever } from '../retrieval/index.js';
 import type { ChatMessage, Tokenizer } from '../tokenizer/index.js';
+import type { Encoding } from './encoding/encoding.js';
 import type { RolloutEvent, RolloutRequest } from './events.js';
 import { type Ledger, openLedger } from './ledger.js';
 import type { PromptSet } from './prompt-file.js';
@@ -17,6 +18,8 @@ export interface RolloutHouse {
   /** null where nothing can be searched: methods that search are refused. */
   readonly retriever: Retriever | null;
   readonly tokenizer: Tokenizer;
+  /** Encodes what may be long. */
+  readonly encoding: Encoding;
   readonly config: RolloutConfig;
   readonly prompts: PromptSet;
   /** Pause before the second try of a failed search; it doubles. Default 200. */
@@ -38,7 +41,7 @@ export interface Session {
   /** Passages that the policy saw, one list a search. */
   readonly seen: (readonly Passage[])[];
   /** Ids of the prompt; throws {ContextLengthError} when they leave no room for a token. */
-  encodePrompt(messages: readonly ChatMessage[]): number[];
+  encodePrompt(messages: readonly ChatMessage[]): Promise<number[]>;
   /** Takes a slot and appends the prompt. */
   open(promptIds: readonly number[]): Promise<Ledger>;
   /** Tokens that the request still allows to be sampled. */
@@ -62,23 +65,8 @@ export function ledgerOf(session: Session): Ledger {
   return session.ledger;
 }
 
-/** Rough length first, so that a text far beyond the window is refused before it is encoded. */
-function encodeWithin(messages: readonly ChatMessage[], tokenizer: Tokenizer, window: number): number[] {
-  const refuse = (count: string): never => {
-    throw new ContextLengthError(
-      `the maximum context length is ${window} tokens and one must be left for the answer, but the prompt has ${count}`,
-    );
-  };
-  const bytes = messages.reduce((sum, message) => sum + Buffer.byteLength(message.content), 0);
-  const atLeast = tokenizer.minimumTokens(bytes);
-  if (atLeast >= window) refuse(`at least ${atLeast}`);
-  const ids = tokenizer.encodeChat(messages, { addGenerationPrompt: true });
-  if (ids.length >= window) refuse(String(ids.length));
-  return ids;
-}
-
 export function createSession(house: RolloutHouse, request: RolloutRequest): Session {
-  const { generator, tokenizer } = house;
+  const { generator, tokenizer, encoding } = house;
   const search = createSearch(house, request);
   let ledger: Ledger | null = null;
   const session: Session = {
@@ -92,7 +80,7 @@ export function createSession(house: RolloutHouse, request: RolloutRequest): Ses
     fallback: false,
     shownTail: { reasoning: '', answer: '' },
     seen: [],
-    encodePrompt: (messages) => encodeWithin(messages, tokenizer, generator.info.maxSequenceTokens),
+    encodePrompt: (messages) => encoding.prompt(messages, generator.info.maxSequenceTokens),
     async open(promptIds) {
       ledger = await openLedger(generator, tokenizer, request, promptIds);
       return ledger;

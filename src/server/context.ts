@@ -20,7 +20,7 @@ export interface RolloutRunner {
 export interface Policy {
   readonly runner: RolloutRunner;
   readonly engine: Pick<Generator, 'info' | 'listAdapters' | 'liveAdapter' | 'stats'>;
-  readonly tokenizer: Pick<Tokenizer, 'encodePlain' | 'tokenBytes' | 'minimumTokens'>;
+  readonly tokenizer: Pick<Tokenizer, 'tokenBytes' | 'minimumTokens'>;
 }
 
 export type Part<T> =

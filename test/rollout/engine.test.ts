@@ -49,7 +49,9 @@ async function runnerOver(engine: Engine) {
 
 const outline = (events: readonly RolloutEvent[]) => {
   const { answer, finish, record, usage } = doneOf(events);
-  return { events: joined(events), answer, finish, ids: record.tokenIds, usage };
+  // What was shared with others is the one thing that depends on them.
+  const { cachedTokens: _, ...own } = usage;
+  return { events: joined(events), answer, finish, ids: record.tokenIds, usage: own };
 };
 
 test.each(['search-r1', 'rag', 'cot', 'direct', 'chat'] as const)(
@@ -70,6 +72,15 @@ test.each(['search-r1', 'rag', 'cot', 'direct', 'chat'] as const)(
     expect(engine.stats()).toMatchObject({ running: 0, freeSlots: 4 });
   },
 );
+
+test('a prompt that begins as an earlier one says how much of it was shared', async () => {
+  const { run } = await runnerOver(await startEngine({ maxSequenceTokens: 512 }));
+  const cached = async () => doneOf(await collect(run({ maxTokens: 8 }))).usage.cachedTokens;
+  expect(await cached()).toBe(0);
+  const again = await cached();
+  expect(again).toBeGreaterThan(0);
+  expect(again).toBeLessThan(59);
+});
 
 test('a seed gives the same rollout, alone or beside others', async () => {
   const engine = await startEngine({ maxSequenceTokens: 512 });

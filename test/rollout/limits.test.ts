@@ -1,5 +1,6 @@
 // Windows and budgets: what gives way, in which order, and what is said about it.
 
+import { placePassages } from '../../src/rollout/passages.js';
 import { createMemoryRetriever } from '../support/memory-retriever.js';
 import { createPieceTokenizer } from '../support/piece-tokenizer.js';
 import { createKit, doneOf, eventsOf, reasoningText } from '../support/rollout-kit.js';
@@ -192,3 +193,41 @@ test.each(['search-r1', 'rag', 'cot', 'direct', 'chat'] as const)(
     }
   },
 );
+
+describe('tokens of one passage', () => {
+  const words = Array.from({ length: 60 }, (_, i) => `word${i}`).join(' ');
+  const passages = ['p1', 'p2', 'p3'].map((id) => ({ id, title: `Title ${id}`, text: words, score: 1 }));
+  const form = { passage: 'Doc {index}(Title: {title}) {text}\n', passageWords: null, none: 'nothing\n' };
+  const tokenizer = createPieceTokenizer();
+  const place = (passageLimit: number | null) =>
+    placePassages(passages, { tokenizer, form, prefix: '<', suffix: '>', limit: 10_000, passageLimit });
+
+  test('every passage is cut on its own, between words, and none goes', () => {
+    const placed = place(40);
+    expect(placed?.passages.map(({ id }) => id)).toEqual(['p1', 'p2', 'p3']);
+    for (const [i, { title, text }] of (placed?.passages ?? []).entries()) {
+      const written = tokenizer.encodePlain(`Doc ${i + 1}(Title: ${title}) ${text}\n`).length;
+      expect(written).toBeLessThanOrEqual(40);
+      expect(written).toBeGreaterThan(34);
+      expect(words.startsWith(`${text} `)).toBe(true);
+    }
+  });
+
+  test('a limit that is not reached, or none, changes nothing', () => {
+    expect(place(1000)?.text).toBe(place(null)?.text);
+    expect(place(null)?.passages.map(({ text }) => text)).toEqual([words, words, words]);
+  });
+
+  test('a text without spaces is cut between characters', () => {
+    const [passage] =
+      placePassages([{ id: 'x', title: 'T', text: '\u{1f600}'.repeat(200), score: 1 }], {
+        tokenizer,
+        form,
+        prefix: '<',
+        suffix: '>',
+        limit: 10_000,
+        passageLimit: 50,
+      })?.passages ?? [];
+    expect(passage?.text).toMatch(/^(\u{1f600})+$/u);
+  });
+});

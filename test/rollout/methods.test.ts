@@ -155,6 +155,7 @@ test('usage counts what was sampled, injected and reasoned', async () => {
   const sampled = count(SEARCH) + count('<answer>Lisbon</answer>');
   expect(usage).toEqual({
     promptTokens: (record.turnStarts[0] as number) + environment,
+    cachedTokens: 0,
     completionTokens: sampled,
     reasoningTokens: sampled - answerTokens(events).length,
     injectedTokens: environment,

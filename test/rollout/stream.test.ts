@@ -2,11 +2,13 @@
 // the tokens it came from.
 
 import fc from 'fast-check';
-import type { RolloutEvent } from '../../src/rollout/index.js';
+import { NotFoundError } from '../../src/errors.js';
+import type { RolloutEvent, RolloutRequest } from '../../src/rollout/index.js';
 import { createPieceTokenizer, cutInto, type PieceTokenizer } from '../support/piece-tokenizer.js';
 import {
   answerText,
   answerTokens,
+  collect,
   createKit,
   doneOf,
   eventsOf,
@@ -286,4 +288,21 @@ test('a vocabulary with think tags as control tokens still gives reasoning', asy
   const events = await kit.events({ method: 'chat' });
   expect(reasoningText(events)).toBe('hm');
   expect(answerText(events)).toBe('Hello');
+});
+
+test('the version that was expected answers; when it is gone, what stands there now', async () => {
+  const kit = createKit({ turns: ['<answer>Lisbon</answer>'] });
+  const { open } = kit.generator;
+  kit.generator.open = async (options) => {
+    if (options?.adapter === 'gone') throw new NotFoundError('no adapter "gone" is loaded');
+    return open(options);
+  };
+  const versionOf = async (changes: Partial<RolloutRequest>) =>
+    doneOf(await collect(kit.run(changes))).record.versions[0]?.adapterVersion;
+  expect(await versionOf({ expectedVersion: 'v1' })).toBe('v1');
+  expect(await versionOf({ expectedVersion: 'gone', adapter: 'tuned' })).toBe('tuned');
+  expect(await versionOf({ expectedVersion: 'gone' })).toBe('base');
+  await expect(versionOf({ expectedVersion: 'gone', adapter: 'gone' })).rejects.toMatchObject({
+    code: 'not_found',
+  });
 });

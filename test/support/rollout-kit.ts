@@ -82,7 +82,7 @@ export function createKit(options: KitOptions = {}): Kit {
     config,
     prompts: { ...PROMPTS, ...options.prompts },
     retryDelayMs: 1,
-    onRecord: (record) => records.push(record),
+    onRecord: (record) => void records.push(record),
   });
   const request: Kit['request'] = (overrides) => ({
     method: 'search-r1',

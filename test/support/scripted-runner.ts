@@ -41,6 +41,7 @@ export interface ScriptedRunner {
 }
 
 export const PROMPT_TOKENS = 7;
+export const CACHED_TOKENS = 2;
 export const VERSION = 'base';
 
 export function passage(id: string, title: string, text: string, score = 0.5): Passage {
@@ -164,12 +165,14 @@ class Draft {
       citations,
       usage: {
         promptTokens: PROMPT_TOKENS + injectedTokens,
+        cachedTokens: CACHED_TOKENS,
         completionTokens,
         reasoningTokens: completionTokens - this.answerTokens,
         injectedTokens,
         searches: this.searches,
       },
       record: this.record(),
+      stored: null,
     };
   }
 
@@ -206,7 +209,7 @@ class Draft {
       lossMask: sampled.map((item) => (item ? 1 : 0)),
       logprobs: sampled.map((item) => (item ? -0.25 : 0)),
       samplingLogprobs: sampled.map((item) => (item ? -0.125 : 0)),
-      versions: [{ start: 0, end: this.ids.length, adapterVersion: VERSION }],
+      versions: [{ start: 0, end: this.ids.length, adapterVersion: this.request.expectedVersion ?? VERSION }],
       turnStarts: [PROMPT_TOKENS],
       searches: [],
       observations: [],

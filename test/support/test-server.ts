@@ -20,7 +20,6 @@ export const ENGINE_INFO: EngineInfo = {
 
 /** Tokens are bytes. */
 export const byteTokenizer: Policy['tokenizer'] = {
-  encodePlain: (text) => [...Buffer.from(text)],
   tokenBytes: (id) => Uint8Array.of(id),
   minimumTokens: (byteLength) => byteLength,
 };
@@ -30,16 +29,17 @@ export function adapter(name: string, version: string): AdapterInfo {
 }
 
 export function scriptedPolicy(runner: Policy['runner'], engine: Partial<Policy['engine']> = {}): Policy {
+  const idle: Policy['engine'] = {
+    info: ENGINE_INFO,
+    listAdapters: () => [],
+    liveAdapter: null,
+    stats: () => ({ running: 0, queued: 0, queueLimit: 64, freeSlots: 16 }),
+  };
   return {
     runner,
     tokenizer: byteTokenizer,
-    engine: {
-      info: ENGINE_INFO,
-      listAdapters: () => [],
-      liveAdapter: null,
-      stats: () => ({ running: 0, queued: 0, queueLimit: 64, freeSlots: 16 }),
-      ...engine,
-    },
+    // Getters stay getters.
+    engine: Object.defineProperties(idle, Object.getOwnPropertyDescriptors(engine)),
   };
 }
 

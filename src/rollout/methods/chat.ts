@@ -9,7 +9,7 @@ export const chat: Method = {
   searches: false,
   promptDigest: () => 'none',
   async *run(session) {
-    const ledger = await session.open(session.encodePrompt(promptMessages(session.request.messages)));
+    const ledger = await session.open(await session.encodePrompt(promptMessages(session.request.messages)));
     return yield* wholeTurn(session, { tags: 'think', maxTokens: ledger.room() });
   },
 };

@@ -15,7 +15,7 @@ export const cot: Method = {
     const messages = promptMessages(session.request.messages, (question) =>
       fillTemplate(instruction, { question }),
     );
-    await session.open(session.encodePrompt(messages));
+    await session.open(await session.encodePrompt(messages));
     const { ending } = yield* protocolTurn(session, { search: false });
     if (ending !== null) return yield* neverEmpty(session, observation, ending);
     if (session.allowance() < 1) return LENGTH;

@@ -14,7 +14,7 @@ export const direct: Method = {
     const messages = promptMessages(request.messages, (question) =>
       fillTemplate(house.prompts.direct.instruction, { question }),
     );
-    await session.open(session.encodePrompt(messages));
+    await session.open(await session.encodePrompt(messages));
     return yield* wholeTurn(session, {
       tags: 'all',
       maxTokens: request.maxTokens ?? house.config.turnTokens,

@@ -2,7 +2,7 @@
 // whole text is the answer.
 
 import { promptMessages, questionOf } from '../conversation.js';
-import { type PlacedPassages, placePassages } from '../passages.js';
+import type { PlacedPassages } from '../passages.js';
 import { fillTemplate } from '../prompt-file.js';
 import type { SearchOutcome } from '../retrieval-step.js';
 import type { Session } from '../session.js';
@@ -18,10 +18,10 @@ export const rag: Method = {
   promptDigest: (prompts) => prompts.rag.digest,
   async *run(session) {
     const { request, house } = session;
-    const bare = promptIds(session, '');
+    const bare = await promptIds(session, '');
     const outcome = yield* session.search(questionOf(request.messages));
-    const placed = placeForPrompt(session, outcome, bare.length);
-    const ids = placed.text === '' ? bare : promptIds(session, placed.text);
+    const placed = await placeForPrompt(session, outcome, bare.length);
+    const ids = placed.text === '' ? bare : await promptIds(session, placed.text);
     await session.open(ids);
     session.recordSearch(outcome, [0, ids.length], placed.passages);
     return yield* wholeTurn(session, {
@@ -31,7 +31,7 @@ export const rag: Method = {
   },
 };
 
-function promptIds(session: Session, passages: string): number[] {
+function promptIds(session: Session, passages: string): Promise<number[]> {
   const { instruction } = session.house.prompts.rag;
   const messages = promptMessages(session.request.messages, (question) =>
     fillTemplate(instruction, { passages, question }),
@@ -40,12 +40,12 @@ function promptIds(session: Session, passages: string): number[] {
 }
 
 /** Passages give way before the answer's space does; question and template are never cut. */
-function placeForPrompt(
+async function placeForPrompt(
   session: Session,
   outcome: SearchOutcome,
   bareLength: number,
-): Pick<PlacedPassages, 'text' | 'passages'> {
-  const { config, generator, prompts, tokenizer } = session.house;
+): Promise<Pick<PlacedPassages, 'text' | 'passages'>> {
+  const { config, encoding, generator, prompts, tokenizer } = session.house;
   const answer = Math.min(session.allowance(), config.turnTokens);
   const spare = generator.info.maxSequenceTokens - bareLength - answer - BORDER_TOKENS;
   const limit = Math.min(config.observationTokens, spare);
@@ -55,5 +55,6 @@ function placeForPrompt(
     return tokenizer.encodePlain(form.failure).length > limit
       ? nothing
       : { text: form.failure, passages: [] };
-  return placePassages(outcome.passages, { tokenizer, form, prefix: '', suffix: '', limit }) ?? nothing;
+  const request = { form, prefix: '', suffix: '', limit, passageLimit: config.passageTokens };
+  return (await encoding.place(outcome.passages, request)) ?? nothing;
 }

@@ -3,7 +3,6 @@
 
 import { promptMessages } from '../conversation.js';
 import type { RolloutEvent } from '../events.js';
-import { placePassages } from '../passages.js';
 import { fillTemplate, type Prompt } from '../prompt-file.js';
 import { ledgerOf, type Session } from '../session.js';
 import { forceAnswer, neverEmpty } from './endings.js';
@@ -21,7 +20,7 @@ export const searchR1: Method = {
     const messages = promptMessages(session.request.messages, (question) =>
       fillTemplate(instruction, { question }),
     );
-    await session.open(session.encodePrompt(messages));
+    await session.open(await session.encodePrompt(messages));
     const budget = session.request.actionBudget ?? session.house.config.actionBudget;
     for (let turn = 0; turn <= budget; turn++) {
       const { outcome, ending } = yield* protocolTurn(session, { search: true });
@@ -48,7 +47,7 @@ async function* searchAndObserve(
   query: string,
 ): AsyncGenerator<RolloutEvent, Ending | null> {
   const outcome = yield* session.search(query);
-  const { tokenizer, config } = session.house;
+  const { tokenizer, encoding, config } = session.house;
   if (outcome.error !== null) {
     const range = ledgerOf(session).observe('failure', tokenizer.encodePlain(form.failure));
     if (range === null) return LENGTH;
@@ -58,7 +57,13 @@ async function* searchAndObserve(
   // Half of the space that is left stays free for the policy.
   const limit = Math.min(config.observationTokens, Math.floor(ledgerOf(session).room() / 2));
   const { prefix, suffix } = form;
-  const placed = placePassages(outcome.passages, { tokenizer, form, prefix, suffix, limit });
+  const placed = await encoding.place(outcome.passages, {
+    form,
+    prefix,
+    suffix,
+    limit,
+    passageLimit: config.passageTokens,
+  });
   const range = placed === null ? null : ledgerOf(session).observe('search', placed.ids);
   if (placed === null || range === null) return LENGTH;
   session.recordSearch(outcome, range, placed.passages);

@@ -25,7 +25,7 @@ export interface ChatRun {
   readonly body: ChatBody;
   readonly method: MethodName;
   readonly policy: Policy;
-  /** Adapter version that a new rollout gets now; the record of a rollout says which it got. */
+  /** Adapter version that the rollouts ask for; the record of a rollout says which it got. */
   readonly adapterVersion: string;
   readonly fingerprint: (adapterVersion: string) => string;
   readonly events: AsyncGenerator<ChoiceEvent, void, void>;
@@ -37,17 +37,13 @@ const SEARCHING: readonly MethodName[] = ['search-r1', 'rag'];
  * Checks a body against the parts that are there and sets its rollouts up; they begin with the first event asked for.
  * @throws {RequestError} the model is not there, not ready, or the prompt is too long
  */
-export async function startChat(
-  context: ServerContext,
-  body: ChatBody,
-  signal: AbortSignal,
-): Promise<ChatRun> {
+export function startChat(context: ServerContext, body: ChatBody, signal: AbortSignal): ChatRun {
   const policy = requirePolicy(context.parts);
   const { engine } = policy;
   const target = resolveModel(body.model, engine);
   const snapshotId = SEARCHING.includes(target.method) ? requireIndex(context.parts).snapshotId : null;
   checkTokenIds(body, engine.info);
-  await assertPromptFits(body, policy, signal);
+  assertPromptFits(body, policy);
 
   const id = `chatcmpl-${randomBytes(12).toString('hex')}`;
   const frame = { body, target, info: engine.info, rollout: context.rollout, id };

@@ -4,6 +4,8 @@ import { randomBytes } from 'node:crypto';
 import type { RequestHandler, Response } from 'express';
 import type { Logger } from '../../telemetry/index.js';
 
+/** Asked for every few seconds by what watches us: their lines would hide the others. */
+const PROBES = ['/healthz', '/readyz'];
 const SANE = /^[\w.:-]{1,128}$/;
 
 export function requestIdOf(header: string | string[] | undefined): string {
@@ -14,15 +16,14 @@ export function requestId(logger: Logger): RequestHandler {
   return (req, res, next) => {
     const id = requestIdOf(req.headers['x-request-id']);
     const startedAt = performance.now();
+    const { path } = req;
     res.locals['logger'] = logger.child({ requestId: id });
     res.set('x-request-id', id);
     res.once('close', () => {
       const durationMs = Math.round(performance.now() - startedAt);
       const complete = res.writableFinished;
-      loggerOf(res).info(
-        { method: req.method, path: req.path, status: res.statusCode, durationMs, complete },
-        'request',
-      );
+      const fields = { method: req.method, path, status: res.statusCode, durationMs, complete };
+      loggerOf(res)[PROBES.includes(path) ? 'debug' : 'info'](fields, 'request');
     });
     next();
   };

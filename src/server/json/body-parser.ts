@@ -1,6 +1,6 @@
 // Where a body is parsed: small ones here, big ones in a worker thread.
 
-import { startWorker, type WorkerClient } from '../../runtime/index.js';
+import { createLazyWorker } from '../../runtime/index.js';
 import type { Logger } from '../../telemetry/index.js';
 import type { Parsed } from './attempt.js';
 import { type Bodies, type BodyKind, type ParseSettings, parseBytes } from './parse.js';
@@ -25,26 +25,14 @@ export function createBodyParser(
   maxPromptBytes: () => number,
   logger: Logger,
 ): BodyParser {
-  let starting: Promise<WorkerClient<ParseMethods>> | null = null;
-
-  /** Without a worker, answering slowly is better than not answering. */
-  const worker = async (): Promise<WorkerClient<ParseMethods> | null> => {
-    starting ??= startWorker<ParseMethods>('server/json/parse-worker', settings);
-    try {
-      const client = await starting;
-      // It died too often; the next big body starts another.
-      if (client.state === 'failed') starting = null;
-      return client.state === 'ready' ? client : null;
-    } catch (err) {
-      starting = null;
-      logger.warn({ err }, 'no worker for big bodies');
-      return null;
-    }
-  };
+  // Without a worker, answering slowly is better than not answering.
+  const worker = createLazyWorker<ParseMethods>('server/json/parse-worker', settings, (err) =>
+    logger.warn({ err }, 'no worker for big bodies'),
+  );
 
   return {
     async parse(kind, bytes) {
-      const client = bytes.length > INLINE_BYTES ? await worker() : null;
+      const client = bytes.length > INLINE_BYTES ? await worker.client() : null;
       if (client === null) return parseBytes(kind, bytes, settings);
       // A view on a buffer that others use has to be copied; a body of its own moves.
       const own = bytes.byteLength === bytes.buffer.byteLength ? bytes : Uint8Array.from(bytes);
@@ -55,12 +43,7 @@ export function createBodyParser(
       );
       return parsed as Parsed<Bodies[typeof kind]>;
     },
-    warm() {
-      void worker();
-    },
-    async close() {
-      const client = await starting?.catch(() => null);
-      await client?.close();
-    },
+    warm: worker.warm,
+    close: worker.close,
   };
 }

@@ -43,6 +43,7 @@ export function rolloutRequestOf(frame: RequestFrame, choice: number): RolloutRe
     ignoreEos: body.ignore_eos,
     seed: body.seed === undefined ? undefined : choiceSeed(body.seed, choice),
     adapter: target.adapter,
+    expectedVersion: target.adapterVersion,
     actionBudget: body.searchloop?.action_budget,
     topK: body.searchloop?.top_k,
     topLogprobs: body.logprobs ? (body.top_logprobs ?? 0) : undefined,

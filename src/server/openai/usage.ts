@@ -7,6 +7,10 @@ export interface Usage {
   /** All sampled tokens of all choices. */
   readonly completion_tokens: number;
   readonly total_tokens: number;
+  readonly prompt_tokens_details: {
+    /** The beginning of the first prompt that was shared with an earlier request instead of computed. */
+    readonly cached_tokens: number;
+  };
   readonly completion_tokens_details: {
     /** Sampled outside the answers. */
     readonly reasoning_tokens: number;
@@ -30,6 +34,10 @@ export function sumUsage(usages: readonly RolloutUsage[], modelVersion: string):
     prompt_tokens: prompt,
     completion_tokens: completion,
     total_tokens: prompt + completion,
+    // The choice that shared least computed the prompt; the others share it with that one.
+    prompt_tokens_details: {
+      cached_tokens: first ? Math.min(...usages.map((usage) => usage.cachedTokens)) : 0,
+    },
     completion_tokens_details: { reasoning_tokens: sum('reasoningTokens') },
     searchloop: { searches: sum('searches'), injected_tokens: injected, model_version: modelVersion },
   };

@@ -9,6 +9,7 @@ import { parseBody } from '../http/body.js';
 import { cancelWhenGone } from '../http/client-gone.js';
 import { noteError } from '../http/errors.js';
 import { loggerOf } from '../http/request-id.js';
+import { sendJson } from '../http/send-json.js';
 import { createSse, type SseStream } from '../http/sse.js';
 import { errorAnswer } from '../openai/error-body.js';
 
@@ -19,13 +20,13 @@ export function chatCompletions(context: ServerContext): RequestHandler {
     const work = context.activity.begin();
     const unwatch = cancelWhenGone(res, work);
     try {
-      const run = await startChat(context, body, work.signal);
+      const run = startChat(context, body, work.signal);
       if (body.stream) {
         await streamAnswer(context, run, res, work.signal);
       } else {
         const completion = await gather(context, run);
         res.set('openai-processing-ms', String(Math.round(performance.now() - startedAt)));
-        res.json(completion);
+        await sendJson(res, completion);
       }
     } catch (error) {
       // The error of an aborted run says that it was aborted; the signal says why.

@@ -102,7 +102,7 @@ async function answer(connection: Connection, frame: RequestFrame): Promise<void
 
 async function run({ context, outbox }: Connection, frame: RequestFrame, signal: AbortSignal): Promise<void> {
   const { id } = frame;
-  const chat = await startChat(context, unwrap(frame.body), signal);
+  const chat = startChat(context, unwrap(frame.body), signal);
   const completion = createCompletion(chat, context.settings);
   await outbox.send({ id, type: 'created', response: { ...chat.head } });
   for await (const item of chat.events) {

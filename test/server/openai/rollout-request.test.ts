@@ -23,6 +23,7 @@ test('defaults: the raw policy, greedy, answer forced', () => {
   expect(request({})).toMatchObject({
     method: 'rag',
     adapter: 'tuned',
+    expectedVersion: 'v',
     sampling: {
       temperature: 0,
       topP: 1,

@@ -1,6 +1,6 @@
 // What goes over the wire, byte for byte, for POST /v1/chat/completions.
 
-import { PROMPT_TOKENS, passage, type Script } from '../../support/scripted-runner.js';
+import { CACHED_TOKENS, PROMPT_TOKENS, passage, type Script } from '../../support/scripted-runner.js';
 import {
   adapter,
   ENGINE_INFO,
@@ -156,6 +156,7 @@ describe('usage', () => {
       prompt_tokens: PROMPT_TOKENS,
       completion_tokens: 3,
       total_tokens: PROMPT_TOKENS + 3,
+      prompt_tokens_details: { cached_tokens: CACHED_TOKENS },
     });
     const texts = made.slice(1, -2).map((chunk) => chunk.choices[0]!.delta['content']);
     expect(texts).toEqual(['漢']);
@@ -290,6 +291,28 @@ describe('methods and models', () => {
     ];
     expect(new Set(prints).size).toBe(3);
     expect(await first('searchloop')).toBe(prints[0]);
+  });
+
+  test('every chunk names the version that was asked for, and that is the one that answers', async () => {
+    let live = adapter('first', 'a'.repeat(64));
+    await start({
+      engine: {
+        get liveAdapter() {
+          return live;
+        },
+      },
+      // Another goes live while the question waits.
+      script: () => {
+        live = adapter('second', 'b'.repeat(64));
+        return [{ search: 'x' }, { answer: 'ok' }];
+      },
+    });
+    const made = await chunks({ stream_options: { include_usage: true } });
+    expect(new Set(made.map((chunk) => chunk.system_fingerprint)).size).toBe(1);
+    expect(server.runner.requests[0]).toMatchObject({ expectedVersion: 'a'.repeat(64) });
+    expect(made.at(-1)!.usage).toMatchObject({ searchloop: { model_version: 'a'.repeat(64) } });
+    const after = await chunks();
+    expect(after[0]!.system_fingerprint).not.toBe(made[0]!.system_fingerprint);
   });
 
   test('more choices than slots run in waves', async () => {

@@ -1,5 +1,5 @@
 import type { ServerParts } from '../../../src/server/index.js';
-import { startTestServer } from '../../support/test-server.js';
+import { eventually, startTestServer } from '../../support/test-server.js';
 
 async function probe(parts: Partial<ServerParts>) {
   const server = await startTestServer({ parts, server: { apiKeys: ['secret'] } });
@@ -33,4 +33,16 @@ test('not ready: 503 with every reason; alive all the same', async () => {
     status: 'not ready',
     reasons: ['model is loading: reading weights', 'index is broken: index "demo" holds 0 passages'],
   });
+});
+
+test('probes are no news: their lines are for debugging', async () => {
+  const server = await startTestServer();
+  try {
+    for (const path of ['/healthz', '/readyz?x=1', '/v1/models'])
+      await (await fetch(server.url + path)).text();
+    await eventually(() => server.logs.length > 0);
+    expect(server.logs.map((line) => line['path'])).toEqual(['/v1/models']);
+  } finally {
+    await server.close();
+  }
 });
