@@ -159,7 +159,10 @@ const training = z.strictObject({
   groupSize: preset(int(1, 256)).describe('Rollouts of a question in a step.'),
   microBatchTokens: int(16, 65_536)
     .default(2048)
-    .describe('Most tokens that run at once, padding included: bounds memory and the time to stop.'),
+    .describe('Most tokens that run at once: bounds memory and the time to stop.'),
+  activationMebibytes: int(0, 1_048_576)
+    .default(1536)
+    .describe('Memory for activations kept for the backward run; what does not fit is computed again.'),
   maxSequenceTokens: preset(int(16, 131_072)).describe('Longest trajectory that is trained on.'),
   aggregation: preset(z.enum(['seq-mean-token-mean', 'token-mean', 'seq-mean-token-sum-norm'])).describe(
     'How token losses become one number.',
@@ -196,6 +199,20 @@ const training = z.strictObject({
   validationQuestions: int(1, 1_000_000).default(100).describe('Questions of a validation.'),
 });
 
+const evaluation = z.strictObject({
+  data: z
+    .string()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe('File of questions with gold answers (JSONL); null means that each command must name one.'),
+  concurrency: int(1, 256).default(8).describe('Questions answered at once.'),
+  resamples: int(100, 1_000_000).default(2000).describe('Resamples of a bootstrap interval.'),
+  seed: int(0, 2 ** 31 - 1)
+    .default(0)
+    .describe('Seed of resampling.'),
+});
+
 const paths = z.strictObject({
   home: z
     .string()
@@ -224,6 +241,7 @@ export const configSchema = z
     retrieval: retrieval.prefault({}),
     rollout: rollout.prefault({}),
     training: training.prefault({}),
+    evaluation: evaluation.prefault({}),
     paths: paths.prefault({}),
     log: log.prefault({}),
   })
@@ -243,4 +261,5 @@ export type ModelConfig = Config['model'];
 export type EngineConfig = Config['engine'];
 export type RetrievalConfig = Config['retrieval'];
 export type RolloutConfig = Config['rollout'];
+export type EvaluationConfig = Config['evaluation'];
 export type TrainingConfig = Config['training'];

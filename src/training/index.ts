@@ -21,8 +21,16 @@ export {
 } from './checkpoint/trained-files.js';
 export { type Example, type ExampleFile, readExamples } from './data/examples.js';
 export { type MetricsFile, type MetricsRow, openMetricsFile, readMetrics } from './metrics/metrics-file.js';
+export {
+  type HeadSettings,
+  type LoraSettings,
+  openTrainingModel,
+  type TrainableWeights,
+  type TrainingModelOptions,
+} from './model/index.js';
 export { derivedSeed, itemsBetween, randomNumbers, shuffledOrder } from './random.js';
 export type { RolloutFacts, TrainingSequence } from './step/sequences.js';
+export { type DecoderSpec, openDecoder, openDecoderWeights } from './trainer/decoder.js';
 export type { CommitReport, StepReport, StepWork } from './trainer/messages.js';
 export { learningRates, type RunSettings, runSettings } from './trainer/settings.js';
 export type { OpenTrainable, Trainable, TrainedPart } from './trainer/trainable.js';

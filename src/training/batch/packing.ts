@@ -1,12 +1,12 @@
-// Micro-batches: sequences of like length together, so that little is padded.
+// Micro-batches: few and full, for a model packs the tokens of its sequences one after the other.
 
-/** Most tokens of a micro-batch, padding included: no more can start once a step shall stop. */
+/** Most tokens of a micro-batch: what may still run once a step shall stop. */
 export const MICRO_BATCH_TOKENS = 2048;
 
 /**
- * Splits a batch into micro-batches of at most `maxTokens` tokens (rows times the longest row); a longer
- * sequence stands alone. Longest first, so that a batch that does not fit memory fails at once. Which sequences
- * stand together depends on the lengths alone.
+ * Splits a batch into micro-batches of at most `maxTokens` tokens; a longer sequence stands alone. Longest first
+ * (first fit decreasing), so that a batch that does not fit memory fails at once. Which sequences stand together
+ * depends on the lengths alone.
  *
  * @param lengths  tokens of each sequence; 0 leaves it out
  * @returns        indices into `lengths`, each once
@@ -19,15 +19,15 @@ export function packMicroBatches(
     .map((_, index) => index)
     .filter((index) => (lengths[index] as number) > 0)
     .sort((a, b) => (lengths[b] as number) - (lengths[a] as number) || a - b);
-  const batches: number[][] = [];
-  let rowTokens = 0;
+  const batches: { readonly members: number[]; tokens: number }[] = [];
   for (const index of order) {
-    const open = batches.at(-1);
-    if (open !== undefined && (open.length + 1) * rowTokens <= maxTokens) open.push(index);
+    const length = lengths[index] as number;
+    const open = batches.find(({ tokens }) => tokens + length <= maxTokens);
+    if (open === undefined) batches.push({ members: [index], tokens: length });
     else {
-      batches.push([index]);
-      rowTokens = lengths[index] as number;
+      open.members.push(index);
+      open.tokens += length;
     }
   }
-  return batches;
+  return batches.map(({ members }) => members);
 }

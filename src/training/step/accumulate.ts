@@ -7,7 +7,7 @@ import type { MicroBatch, Scores, TrainingModel } from '../training-model.js';
 
 /** How the work of a step is watched and stopped. */
 export interface StepControl {
-  /** Most tokens of a micro-batch, padding included. */
+  /** Most tokens of a micro-batch. */
   readonly microBatchTokens: number;
   /** @throws {CancelledError} when the step shall stop; asked before each micro-batch */
   throwIfCancelled(): void;
@@ -19,7 +19,7 @@ export interface Accumulated {
   /** Of the whole batch. */
   readonly loss: number;
   readonly metrics: MetricSums;
-  /** Tokens that were run, padding left out. */
+  /** Tokens that were run. */
   readonly tokens: number;
 }
 

@@ -1,0 +1,141 @@
+// Opens an imported decoder for training: an adapter on the linear layers, or all weights; with a critic where needed.
+
+import { readFileSync } from 'node:fs';
+import { UnsupportedError } from '../../errors.js';
+import {
+  type Adapter,
+  type DecoderWeights,
+  decoderWeights,
+  describeDecoder,
+  type GraphPrecision,
+  openModel,
+  readAdapter,
+  type StoredModel,
+} from '../../model/index.js';
+import { openRuntime } from '../../runtime/index.js';
+import { sha256Hex } from '../../util/digest.js';
+import type { TensorSource } from '../../weights/index.js';
+import type { TrainedForm } from '../checkpoint/trained-files.js';
+import { openTrainingModel, type TrainableWeights } from '../model/index.js';
+import type { Trainable, TrainedPart } from './trainable.js';
+
+export interface DecoderSpec {
+  /** Of `homeFolder(config)`. */
+  readonly home: string;
+  readonly modelId: string;
+  /** The values that an engine of this precision computes with are trained on. */
+  readonly precision: GraphPrecision;
+  readonly trained: 'lora' | 'whole';
+  readonly rank: number;
+  readonly alpha: number;
+  /** Of fresh weights. */
+  readonly seed: number;
+  /** Folder of the adapter that the run starts from, which then decides rank and scale; null: a fresh one. */
+  readonly adapter: string | null;
+  readonly critic: boolean;
+  readonly threads: number;
+  /** Bytes of activations that are kept for the backward run. */
+  readonly activationBytes: number;
+}
+
+/**
+ * @throws {NotFoundError} no such model or adapter
+ * @throws {UnsupportedError} an adapter whose ranks or scales differ from layer to layer
+ */
+export async function openDecoder(spec: DecoderSpec): Promise<Trainable> {
+  const model = await openModel(spec.home, spec.modelId);
+  const source = model.openWeights();
+  try {
+    const weights = openDecoderWeights(model, source);
+    const adapter = spec.adapter === null ? null : readAdapter(spec.adapter, weights.config);
+    const form = formOf(spec, adapter);
+    const policy = { form, model: await openPart(spec, weights, adapter, 'policy') };
+    const critic: TrainedPart | null = spec.critic
+      ? { form, model: await openPart(spec, weights, adapter, 'value') }
+      : null;
+    return {
+      policy,
+      critic,
+      versionOf: (folder) =>
+        spec.trained === 'lora'
+          ? readAdapter(folder, weights.config).digest
+          : sha256Hex(readFileSync(`${folder}/model.safetensors`)),
+      close() {
+        policy.model.close();
+        critic?.model.close();
+      },
+    };
+  } finally {
+    source.close();
+  }
+}
+
+/** The tensors of an imported decoder, with what its own settings say of it. The caller keeps `source` open. */
+export function openDecoderWeights(model: StoredModel, source: TensorSource): DecoderWeights {
+  const { tensors, metadata } = source;
+  if (source.format === 'gguf') return decoderWeights(describeDecoder({ gguf: metadata, tensors }), source);
+  const json = (role: 'config' | 'generationConfig'): object | undefined => {
+    const path = model.file(role);
+    return path === null ? undefined : JSON.parse(readFileSync(path, 'utf8'));
+  };
+  const generationConfigJson = json('generationConfig');
+  const config = describeDecoder({
+    configJson: json('config') ?? {},
+    ...(generationConfigJson === undefined ? {} : { generationConfigJson }),
+    tensors,
+  });
+  return decoderWeights(config, source);
+}
+
+async function openPart(
+  spec: DecoderSpec,
+  weights: DecoderWeights,
+  adapter: Adapter | null,
+  kind: 'policy' | 'value',
+) {
+  const { precision, threads, activationBytes } = spec;
+  return openTrainingModel({
+    runtime: await openRuntime(),
+    weights,
+    precision,
+    trainable: trainableOf(spec, adapter),
+    head: { kind },
+    threads,
+    // The engine's threads may want the cores.
+    spinning: false,
+    activationBytes,
+  });
+}
+
+function trainableOf({ trained, rank, alpha, seed }: DecoderSpec, adapter: Adapter | null): TrainableWeights {
+  if (trained === 'whole') return { kind: 'all' };
+  return adapter === null ? { kind: 'lora', rank, alpha, seed } : { kind: 'lora', adapter };
+}
+
+const ALL_LINEAR = ['q', 'k', 'v', 'o', 'gate', 'up', 'down'] as const;
+
+function formOf({ trained, rank, alpha, modelId }: DecoderSpec, adapter: Adapter | null): TrainedForm {
+  if (trained === 'whole') {
+    if (adapter !== null) throw new UnsupportedError('whole weights are not trained on top of an adapter');
+    return { kind: 'whole' };
+  }
+  const names = (modules: readonly string[]) => modules.map((module) => `${module}_proj`);
+  if (adapter === null)
+    return {
+      kind: 'lora',
+      lora: { rank, alpha, targetModules: names(ALL_LINEAR) },
+      baseModel: modelId,
+    };
+  const [first] = adapter.modules;
+  const odd = adapter.modules.find((item) => item.rank !== first?.rank || item.scale !== first?.scale);
+  if (first === undefined || odd !== undefined)
+    throw new UnsupportedError(
+      `an adapter is trained on where all its layers have one rank and scale; here ${odd?.rank} and ${odd?.scale} beside ${first?.rank} and ${first?.scale}`,
+    );
+  const modules = ALL_LINEAR.filter((name) => adapter.modules.some(({ module }) => module === name));
+  return {
+    kind: 'lora',
+    lora: { rank: first.rank, alpha: first.scale * first.rank, targetModules: names(modules) },
+    baseModel: modelId,
+  };
+}
