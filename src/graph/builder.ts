@@ -4,20 +4,14 @@ import { GraphError } from '../errors.js';
 import type { ElementType } from '../runtime/index.js';
 import type { Shape } from './dimension.js';
 import type { Constant, ExternalData, Graph, GraphNode } from './graph.js';
-import { OpCall } from './op.js';
-import { OPS, type OpType } from './ops/index.js';
-import type { AttributeValue, Value } from './value.js';
+import type { DraftNode, GraphWriter, NodeOptions } from './graph-writer.js';
+import { type Lookup, OpCall } from './op.js';
+import type { OpType } from './op-type.js';
+import { OPS } from './ops/index.js';
+import type { Value } from './value.js';
 import { integersOf, verify } from './verify.js';
 
 export type ConstantData = Float32Array | BigInt64Array | Int32Array | Uint8Array;
-
-export interface NodeOptions {
-  /** Name of the node and stem of its results; numbered by operation when absent. */
-  readonly name?: string;
-  readonly attributes?: Readonly<Record<string, AttributeValue>>;
-  /** Number of results taken; all that the operation has when absent. */
-  readonly results?: number;
-}
 
 const ELEMENT_OF = new Map<unknown, ElementType>([
   [Float32Array, 'float32'],
@@ -26,25 +20,35 @@ const ELEMENT_OF = new Map<unknown, ElementType>([
   [Uint8Array, 'uint8'],
 ]);
 
-interface DraftNode {
-  readonly op: OpType;
-  readonly name: string;
-  readonly inputs: readonly (Value | null)[];
-  readonly attributes: Readonly<Record<string, AttributeValue>>;
-  readonly outputs: readonly Value[];
-}
-
-export class GraphBuilder {
+export class GraphBuilder implements GraphWriter {
   readonly #name: string;
   readonly #inputs: Value[] = [];
   readonly #outputs = new Map<string, Value>();
   readonly #constants = new Map<string, Constant>();
   readonly #nodes: DraftNode[] = [];
   readonly #taken = new Set<string>();
+  /** By name of a result of Shape: the shape that it holds. */
+  readonly #shapes = new Map<string, Shape>();
+  readonly #lookup: Lookup = {
+    integersOf: (name) => integersOf(this.#constants.get(name)),
+    shapeBehind: (name) => this.#shapes.get(name) ?? null,
+  };
   #counter = 0;
 
   constructor(name: string) {
     this.#name = name;
+  }
+
+  /** Nodes so far, in an order in which they can run. */
+  get nodes(): readonly DraftNode[] {
+    return this.#nodes;
+  }
+
+  /** The numbers of an int64 constant. @throws {GraphError} the value is none */
+  integersOf(value: Value): readonly number[] {
+    const numbers = this.#lookup.integersOf(value.name);
+    if (numbers === null) throw new GraphError(`${value.name} is not an int64 constant`);
+    return numbers;
   }
 
   input(name: string, type: ElementType, shape: Shape): Value {
@@ -64,7 +68,7 @@ export class GraphBuilder {
   }
 
   /** An int64 constant, named by its content and made once. */
-  integers(values: readonly number[], shape: Shape = [values.length]): Value {
+  integers(values: readonly number[], shape: readonly number[] = [values.length]): Value {
     const name = `int.${shape.length}.${values.join('_')}`;
     const made = this.#constants.get(name);
     return made ? made.value : this.constant(name, BigInt64Array.from(values, BigInt), shape);
@@ -75,6 +79,13 @@ export class GraphBuilder {
     const name = `float.${value}`;
     const made = this.#constants.get(name);
     return made ? made.value : this.constant(name, Float32Array.of(value), []);
+  }
+
+  /** A float32 vector of two, named by its content and made once. */
+  pair(first: number, second: number): Value {
+    const name = `pair.${first}_${second}`;
+    const made = this.#constants.get(name);
+    return made ? made.value : this.constant(name, Float32Array.of(first, second));
   }
 
   /** A constant whose bytes lie in a file beside the graph. */
@@ -98,14 +109,14 @@ export class GraphBuilder {
   ops(op: OpType, inputs: readonly (Value | null)[], options: NodeOptions = {}): readonly Value[] {
     const name = this.#take(options.name ?? `${op}.${this.#counter++}`, true);
     const attributes = options.attributes ?? {};
-    const integers = (constant: string) => integersOf(this.#constants.get(constant));
-    const results = OPS[op].infer(new OpCall(op, name, inputs, attributes, integers));
+    const results = OPS[op].infer(new OpCall(op, name, inputs, attributes, this.#lookup));
     const outputs = results.slice(0, options.results).map(({ type, shape }, index) => ({
       name: this.#take(index === 0 ? name : `${name}.${index}`),
       type,
       shape,
     }));
     this.#nodes.push({ op, name, inputs, attributes, outputs });
+    if (op === 'Shape') this.#shapes.set(outputs[0]!.name, inputs[0]!.shape);
     return outputs;
   }
 

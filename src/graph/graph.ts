@@ -1,6 +1,6 @@
 // A graph as plain data. Values are named and typed; nodes stand in an order in which they can run.
 
-import type { OpType } from './ops/index.js';
+import type { OpType } from './op-type.js';
 import type { AttributeValue, Value } from './value.js';
 
 /** Bytes of a constant in a file beside the graph. */

@@ -2,10 +2,13 @@
 // One file per operation holds its shape and type rule; `verify` checks every graph that was built.
 // Never knows what a model is, never runs a graph.
 
-export { type ConstantData, GraphBuilder, type NodeOptions } from './builder.js';
+export { type ConstantData, GraphBuilder } from './builder.js';
 export type { Dimension, Shape } from './dimension.js';
+export { gradients } from './gradients.js';
 export type { Constant, ExternalData, Graph, GraphNode } from './graph.js';
-export type { OpType } from './ops/index.js';
+export type { NodeOptions } from './graph-writer.js';
+export type { OpType } from './op-type.js';
+export { type SplitGraphs, splitAtSeeds } from './split.js';
 export { toOnnx } from './to-onnx.js';
 export type { AttributeValue, Value } from './value.js';
 export { verify } from './verify.js';

@@ -3,6 +3,7 @@
 import { GraphError } from '../errors.js';
 import type { ElementType } from '../runtime/index.js';
 import { type Shape, shapeText } from './dimension.js';
+import type { GradientRule } from './gradient-call.js';
 import type { AttributeValue, Value } from './value.js';
 
 /** How an attribute is written in ONNX; `?` marks one that may be left out. */
@@ -23,8 +24,16 @@ export interface OpDefinition {
   readonly attributes: Readonly<Record<string, AttributeKind>>;
   /** Result types from the inputs, or a {@link GraphError} by `call.fail`. */
   infer(call: OpCall): readonly ResultType[];
-  /** Seat of the gradient rule. */
-  readonly gradient?: undefined;
+  /** Gradients of the inputs from those of the results; an operation without a rule cannot be differentiated. */
+  readonly gradient?: GradientRule;
+}
+
+/** What a rule may ask about constants and values beyond their types. */
+export interface Lookup {
+  /** Numbers of an int64 constant inside the graph; null for anything else. */
+  integersOf(name: string): readonly number[] | null;
+  /** The shape that a result of Shape stands for; null for anything else. */
+  shapeBehind(name: string): Shape | null;
 }
 
 /** One use of an operation, as its rule sees it. */
@@ -34,8 +43,13 @@ export class OpCall {
     readonly name: string,
     private readonly inputs: readonly (Value | null)[],
     readonly attributes: Readonly<Record<string, AttributeValue>>,
-    private readonly integersOf: (name: string) => readonly number[] | null,
+    private readonly lookup: Lookup,
   ) {}
+
+  /** Number of inputs. */
+  get count(): number {
+    return this.inputs.length;
+  }
 
   /** @throws {GraphError} the input is missing or has another element type */
   input(index: number, ...types: readonly ElementType[]): Value {
@@ -52,7 +66,18 @@ export class OpCall {
 
   /** The integers of a constant input. */
   constantIntegers(index: number): readonly number[] {
-    return this.integersOf(this.input(index, 'int64').name) ?? this.fail(`input ${index} must be a constant`);
+    return (
+      this.lookup.integersOf(this.input(index, 'int64').name) ??
+      this.fail(`input ${index} must be a constant`)
+    );
+  }
+
+  /** The shape that an input made by Shape holds. */
+  shapeInput(index: number): Shape {
+    return (
+      this.lookup.shapeBehind(this.input(index, 'int64').name) ??
+      this.fail(`input ${index} must be the result of Shape`)
+    );
   }
 
   int(name: string, fallback?: number): number {

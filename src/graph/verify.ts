@@ -1,9 +1,9 @@
 // What a legal graph is, and the walk that checks it. Run after every build.
 
 import { GraphError } from '../errors.js';
-import { sameShape, shapeText } from './dimension.js';
+import { type Shape, sameShape, shapeText } from './dimension.js';
 import { type Constant, type Graph, type GraphNode, isExternal } from './graph.js';
-import { type AttributeKind, OpCall } from './op.js';
+import { type AttributeKind, type Lookup, OpCall } from './op.js';
 import { OPS } from './ops/index.js';
 import type { AttributeValue, Value } from './value.js';
 
@@ -74,14 +74,15 @@ const RULES: Readonly<Record<string, Rule>> = {
   },
 
   *'types are what the rules say'(graph) {
+    const lookup = lookupIn(graph);
     for (const node of graph.nodes) {
-      const results = callOf(graph, node);
+      const results = inferred(graph, node, lookup);
       for (const [index, name] of node.outputs.entries()) {
         const stated = graph.values.get(name);
-        const inferred = results[index];
-        if (!stated || !inferred) yield `${node.op} "${node.name}": has no result ${index}`;
-        else if (stated.type !== inferred.type || !sameShape(stated.shape, inferred.shape))
-          yield `${node.op} "${node.name}": result "${name}" is ${inferred.type}${shapeText(inferred.shape)}, not ${stated.type}${shapeText(stated.shape)}`;
+        const result = results[index];
+        if (!stated || !result) yield `${node.op} "${node.name}": has no result ${index}`;
+        else if (stated.type !== result.type || !sameShape(stated.shape, result.shape))
+          yield `${node.op} "${node.name}": result "${name}" is ${result.type}${shapeText(result.shape)}, not ${stated.type}${shapeText(stated.shape)}`;
       }
     }
   },
@@ -96,10 +97,21 @@ export function verify(graph: Graph): void {
     for (const finding of rule(graph)) throw new GraphError(`graph "${graph.name}": ${finding}`);
 }
 
-function callOf(graph: Graph, node: GraphNode) {
+function inferred(graph: Graph, node: GraphNode, lookup: Lookup) {
   const inputs = node.inputs.map((name) => (name === null ? null : (graph.values.get(name) ?? null)));
-  const integers = (name: string) => integersOf(graph.constants.get(name));
-  return OPS[node.op].infer(new OpCall(node.op, node.name, inputs, node.attributes, integers));
+  return OPS[node.op].infer(new OpCall(node.op, node.name, inputs, node.attributes, lookup));
+}
+
+function lookupIn(graph: Graph): Lookup {
+  const shapes = new Map<string, Shape>();
+  for (const node of graph.nodes) {
+    const source = node.op === 'Shape' ? graph.values.get(node.inputs[0] ?? '') : undefined;
+    if (source !== undefined) shapes.set(node.outputs[0] ?? '', source.shape);
+  }
+  return {
+    integersOf: (name) => integersOf(graph.constants.get(name)),
+    shapeBehind: (name) => shapes.get(name) ?? null,
+  };
 }
 
 /** The numbers of an int64 constant inside the graph; null for anything else. */

@@ -20,7 +20,7 @@ export type LayerPart =
   | 'attentionNorm'
   | 'mlpNorm';
 
-const LINEAR_MODULES: readonly LinearModule[] = ['q', 'k', 'v', 'o', 'gate', 'up', 'down'];
+export const LINEAR_MODULES: readonly LinearModule[] = ['q', 'k', 'v', 'o', 'gate', 'up', 'down'];
 
 export function isLinearModule(part: LayerPart): part is LinearModule {
   return (LINEAR_MODULES as readonly LayerPart[]).includes(part);
@@ -93,6 +93,12 @@ const GGUF: Names = {
     };
   },
 };
+
+/** Name of a tensor in the hub's safetensors files. */
+export const hubModelTensor = (part: ModelPart): string => SAFETENSORS.model[part];
+
+/** Name of a layer's tensor in the hub's safetensors files. */
+export const hubLayerTensor = (layer: number, part: LayerPart): string => SAFETENSORS.layer(layer)[part];
 
 /** [out, in] of each linear layer. */
 export function linearShape(config: DecoderConfig, module: LinearModule): readonly [number, number] {

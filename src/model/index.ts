@@ -2,7 +2,13 @@
 // Weights of any supported source in; checked graphs with their weights files out.
 // Never runs a graph, never schedules a sequence.
 
-export { type Adapter, type AdapterModule, type ReadAdapterOptions, readAdapter } from './adapter.js';
+export {
+  type Adapter,
+  type AdapterModule,
+  modulePath,
+  type ReadAdapterOptions,
+  readAdapter,
+} from './adapter.js';
 export {
   ADAPTER_GROUPS,
   type AdapterGroup,
@@ -22,7 +28,10 @@ export {
 export {
   type DecoderWeights,
   decoderWeights,
+  hubLayerTensor,
+  hubModelTensor,
   type LayerPart,
+  LINEAR_MODULES,
   type LinearModule,
   linearShape,
   type ModelPart,
@@ -34,6 +43,7 @@ export type { EncoderConfig, Pooling } from './encoder-config.js';
 export { type BuildEncoderOptions, buildEncoderGraph, type EncoderGraph } from './encoder-graphs.js';
 export { type EncoderWeights, encoderWeights } from './encoder-weights.js';
 export { quantisedValues } from './quantised-values.js';
+export { type RopeTables, ropeTables } from './rope.js';
 export {
   ensureModel,
   type GivenConventions,
@@ -50,3 +60,13 @@ export {
   type StoredModel,
   verifyModel,
 } from './store/index.js';
+export type { Trained } from './training-layers.js';
+export {
+  afterAttention,
+  attentionBlock,
+  beforeAttention,
+  type LayerStageOptions,
+  mergedWeight,
+  policyHead,
+  valueHead,
+} from './training-stages.js';

@@ -18,6 +18,7 @@ export function rmsNorm(
   return graph.op('SimplifiedLayerNormalization', [x, storedConstant(graph, weights, `${name}.scale`)], {
     name,
     attributes: { axis: -1, epsilon, stash_type: 1 },
+    results: 1,
   });
 }
 

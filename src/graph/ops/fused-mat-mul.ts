@@ -1,5 +1,6 @@
 import { broadcastOf } from '../dimension.js';
 import type { OpDefinition } from '../op.js';
+import { productGradients } from './product-gradients.js';
 
 /** c = alpha a b, where `transA` and `transB` turn the last two axes of an input round. */
 export const fusedMatMul = {
@@ -19,5 +20,13 @@ export const fusedMatMul = {
     const leading =
       broadcastOf(a.shape.slice(0, -2), b.shape.slice(0, -2)) ?? call.fail('leading axes do not broadcast');
     return [{ type: 'float32', shape: [...leading, left[0]!, right[1]!] }];
+  },
+  gradient(call) {
+    const attribute = (name: string, fallback: number) => Number(call.attributes[name] ?? fallback);
+    return productGradients(call, {
+      alpha: attribute('alpha', 1),
+      transA: attribute('transA', 0),
+      transB: attribute('transB', 0),
+    });
   },
 } satisfies OpDefinition;

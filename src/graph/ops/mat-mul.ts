@@ -1,5 +1,6 @@
 import { broadcastOf } from '../dimension.js';
 import type { OpDefinition } from '../op.js';
+import { productGradients } from './product-gradients.js';
 
 /** c = a b: a [..., M, K], b [..., K, N] or [K, N]; the leading axes broadcast. */
 export const matMul = {
@@ -18,4 +19,5 @@ export const matMul = {
       broadcastOf(a.shape.slice(0, -2), b.shape.slice(0, -2)) ?? call.fail('leading axes do not broadcast');
     return [{ type: 'float32', shape: [...leading, rows!, columns!] }];
   },
+  gradient: (call) => productGradients(call, { alpha: 1, transA: 0, transB: 0 }),
 } satisfies OpDefinition;

@@ -1,4 +1,4 @@
-import { reduction } from './reduce.js';
+import { reduction, spread } from './reduce.js';
 
 /** Sum over the axes. */
-export const reduceSum = reduction('ReduceSum');
+export const reduceSum = reduction('ReduceSum', spread);

@@ -20,4 +20,5 @@ export const reshape = {
     if (open < 0 && rest !== 1) call.fail(`cannot be reshaped to [${target.join(',')}]`);
     return [{ type: x.type, shape: open < 0 ? known : known.with(open, rest) }];
   },
+  gradient: (call) => [() => call.reshape(call.dy, call.input(0)), null],
 } satisfies OpDefinition;

@@ -19,4 +19,14 @@ export const rotaryEmbedding = {
     for (const index of [2, 3]) call.expectShape(index, [positions, headSize / 2]);
     return [{ type: 'float32', shape: x.shape }];
   },
+  // The rotation back.
+  gradient: (call) => [
+    () => {
+      const sines = call.op('Neg', [call.input(3)]);
+      return call.op('RotaryEmbedding', [call.dy, call.input(1), call.input(2), sines], call.attributes);
+    },
+    null,
+    null,
+    null,
+  ],
 } satisfies OpDefinition;

@@ -14,4 +14,14 @@ export const split = {
     if (x.shape[axis] !== total) call.fail(`the sizes add up to ${total}, not to axis ${axis}`);
     return sizes.map((size) => ({ type: x.type, shape: x.shape.with(axis, size) }));
   },
+  gradient: (call) => [
+    () => {
+      const parts = call.flowing.map(
+        // Nothing depends on this part: its gradient is zero.
+        (gradient, index) => gradient ?? call.mul(call.result(index), call.graph.scalar(0)),
+      );
+      return call.op('Concat', parts, { axis: Number(call.attributes['axis']) });
+    },
+    null,
+  ],
 } satisfies OpDefinition;

@@ -1,0 +1,194 @@
+// A decoder for training, cut into stages that run one after the other: before attention, attention, after attention for
+// each layer, then the head. Their weights are inputs, so one set of graphs serves all layers, and the sequences of a
+// batch lie side by side, T tokens in all: only attention knows where one ends.
+
+import { type Graph, GraphBuilder, type SplitGraphs, splitAtSeeds, type Value } from '../graph/index.js';
+import type { DecoderConfig } from './decoder-config.js';
+import { StageBuilder, type Trained } from './training-layers.js';
+
+export interface LayerStageOptions {
+  readonly trained: Trained;
+  /** Whether the gradient of the layer's input is wanted: nothing needs it below the first trained layer. */
+  readonly inputGradient: boolean;
+}
+
+function split(stage: StageBuilder, kept: readonly Value[]): SplitGraphs {
+  return splitAtSeeds(stage.graph.build(), { seeds: stage.lateInputs, kept });
+}
+
+/**
+ * x [T, D] to rotated queries, keys and values.
+ * Inputs: `x`; `attentionNorm.scale`; `<m>.weight`, `<m>.bias`, `<m>Norm.scale` as the model has them; `positions` int64
+ * [1, T]; `cosines`, `sines` [P, headDim / 2]. Outputs `q`, `k`, `v` [1, T, heads * headDim].
+ * Backward: `q.grad`, `k.grad`, `v.grad`, and `residual.grad` [T, D], what flows past attention; gives `x.grad`.
+ */
+export function beforeAttention(config: DecoderConfig, options: LayerStageOptions): SplitGraphs {
+  const graph = new GraphBuilder('before attention');
+  const stage = new StageBuilder(graph, config, options.trained);
+  const { heads, kvHeads, headDim, hiddenSize } = config;
+  const x = graph.input('x', 'float32', ['T', hiddenSize]);
+  const positions = graph.input('positions', 'int64', [1, 'T']);
+  const tables = ['cosines', 'sines'].map((name) => graph.input(name, 'float32', ['P', headDim / 2]));
+  const normed = stage.norm('attentionNorm', x);
+  const kept: Value[] = [];
+  const project = (module: 'q' | 'k' | 'v', count: number): Value => {
+    let y = stage.linear(module, normed);
+    if (config.qkvBias)
+      y = graph.op('Add', [y, stage.weight(`${module}.bias`, [count * headDim])], {
+        name: `${module}.biased`,
+      });
+    if (config.qkNorm && module !== 'v') {
+      kept.push(y);
+      const perHead = graph.op('Reshape', [y, graph.integers([-1, count, headDim])]);
+      y = stage.norm(`${module}Norm`, perHead);
+    }
+    const row = graph.op('Reshape', [y, graph.integers([1, -1, count * headDim])], { name: `${module}.row` });
+    if (module === 'v') return row;
+    return graph.op('RotaryEmbedding', [row, positions, ...tables], {
+      name: `${module}.rotated`,
+      attributes: { num_heads: count },
+    });
+  };
+  stage.result('q', project('q', heads));
+  stage.result('k', project('k', kvHeads));
+  stage.result('v', project('v', kvHeads));
+  const found = stage.differentiate(options.inputGradient ? [x] : []);
+  if (options.inputGradient) {
+    const residual = stage.late('residual.grad', ['T', hiddenSize]);
+    graph.output('x.grad', graph.op('Add', [found.get(x)!, residual], { name: 'x.summed' }));
+  }
+  return split(stage, kept);
+}
+
+/**
+ * Attention of a block of Q queries to the E keys up to the last of them.
+ * Inputs: `q` [Q, heads * headDim]; `k`, `v` [E, kvHeads * headDim]; `mask` [G * Q, E] added to the scores, the rows of the
+ * G = heads / kvHeads heads of a query side by side. Output `o` [Q, heads * headDim].
+ * Backward: `o.grad`; gives `q.grad`, and `k.grad`, `v.grad` added to `k.sum`, `v.sum`. The scores are computed again.
+ */
+export function attentionBlock(config: DecoderConfig): SplitGraphs {
+  const graph = new GraphBuilder('attention');
+  const stage = new StageBuilder(graph, config, { kind: 'lora', ranks: {} });
+  const { heads, kvHeads, headDim } = config;
+  const group = heads / kvHeads;
+  const q = graph.input('q', 'float32', ['Q', heads * headDim]);
+  const [k, v] = ['k', 'v'].map((name) => graph.input(name, 'float32', ['E', kvHeads * headDim])) as [
+    Value,
+    Value,
+  ];
+  const mask = graph.input('mask', 'float32', [`${group}*Q`.replace(/^1\*/, ''), 'E']);
+  const byHead = (x: Value, width: number): Value => {
+    const apart = graph.op('Reshape', [x, graph.integers([-1, kvHeads, width])]);
+    return graph.op('Transpose', [apart], { attributes: { perm: [1, 0, 2] } });
+  };
+  const queries = graph.op('Reshape', [byHead(q, group * headDim), graph.integers([kvHeads, -1, headDim])], {
+    name: 'queries',
+  });
+  const scores = graph.op('FusedMatMul', [queries, byHead(k, headDim)], {
+    name: 'scores',
+    attributes: { transB: 1, alpha: 1 / Math.sqrt(headDim) },
+  });
+  const masked = graph.op('Add', [scores, mask], { name: 'masked' });
+  const probabilities = graph.op('Softmax', [masked], { name: 'probabilities', attributes: { axis: -1 } });
+  const mixed = graph.op('MatMul', [probabilities, byHead(v, headDim)], { name: 'mixed' });
+  const perQuery = graph.op('Reshape', [mixed, graph.integers([kvHeads, -1, group * headDim])]);
+  const turned = graph.op('Transpose', [perQuery], { attributes: { perm: [1, 0, 2] } });
+  stage.result('o', graph.op('Reshape', [turned, graph.integers([-1, heads * headDim])], { name: 'joined' }));
+  const found = stage.differentiate([q, k, v]);
+  graph.output('q.grad', found.get(q)!);
+  for (const value of [k, v]) {
+    const sum = stage.late(`${value.name}.sum`, value.shape);
+    graph.output(
+      `${value.name}.grad`,
+      graph.op('Add', [sum, found.get(value)!], { name: `${value.name}.added` }),
+    );
+  }
+  return split(stage, []);
+}
+
+/**
+ * The rest of a layer: y = m + down(silu(gate(n)) * up(n)), n = norm(m), m = x + o(attended).
+ * Inputs: `x` [T, D]; `attended` [T, heads * headDim]; `mlpNorm.scale`; `<m>.weight`. Output `y` [T, D].
+ * Backward: `y.grad`; gives `attended.grad` and `residual.grad`, that of m.
+ */
+export function afterAttention(config: DecoderConfig, { trained }: LayerStageOptions): SplitGraphs {
+  const graph = new GraphBuilder('after attention');
+  const stage = new StageBuilder(graph, config, trained);
+  const { heads, headDim, hiddenSize } = config;
+  const x = graph.input('x', 'float32', ['T', hiddenSize]);
+  const attended = graph.input('attended', 'float32', ['T', heads * headDim]);
+  const middle = graph.op('Add', [x, stage.linear('o', attended)], { name: 'middle' });
+  const normed = stage.norm('mlpNorm', middle);
+  const gate = stage.linear('gate', normed);
+  const up = stage.linear('up', normed);
+  const silu = graph.op('Mul', [gate, graph.op('Sigmoid', [gate], { name: 'sigmoid' })], { name: 'silu' });
+  const down = stage.linear('down', graph.op('Mul', [silu, up], { name: 'gated' }));
+  stage.result('y', graph.op('Add', [middle, down], { name: 'out' }));
+  const found = stage.differentiate([attended, middle]);
+  graph.output('attended.grad', found.get(attended)!);
+  graph.output('residual.grad', found.get(middle)!);
+  return split(stage, [middle, gate, up]);
+}
+
+/**
+ * Log-probabilities of chosen tokens from N rows of hidden states, and the entropy of each row's distribution.
+ * Inputs: `hidden` [N, D]; `norm.scale`; `head.weight` [V, D]; `targets` int64 [N, 1].
+ * Outputs `logprobs`, `entropies` [N, 1]. Backward: their gradients; gives `hidden.grad`. Logits are computed again.
+ */
+export function policyHead(config: DecoderConfig, trained: Trained): SplitGraphs {
+  const graph = new GraphBuilder('policy head');
+  const stage = new StageBuilder(graph, config, trained);
+  const { hiddenSize, vocabSize } = config;
+  const hidden = graph.input('hidden', 'float32', ['N', hiddenSize]);
+  const targets = graph.input('targets', 'int64', ['N', 1]);
+  const weight = stage.weight('head.weight', [vocabSize, hiddenSize]);
+  const normed = stage.norm('norm', hidden);
+  const logits = graph.op('FusedMatMul', [normed, weight], { name: 'logits', attributes: { transB: 1 } });
+  const all = graph.op('LogSoftmax', [logits], { name: 'all', attributes: { axis: -1 } });
+  stage.result(
+    'logprobs',
+    graph.op('GatherElements', [all, targets], { name: 'chosen', attributes: { axis: -1 } }),
+  );
+  const weighted = graph.op('Mul', [graph.op('Exp', [all], { name: 'probabilities' }), all], {
+    name: 'weighted',
+  });
+  const sum = graph.op('ReduceSum', [weighted, graph.integers([-1])], {
+    name: 'sum',
+    attributes: { keepdims: 1 },
+  });
+  stage.result('entropies', graph.op('Neg', [sum], { name: 'entropy' }));
+  graph.output('hidden.grad', stage.differentiate([hidden]).get(hidden)!);
+  return split(stage, []);
+}
+
+/**
+ * Values from N rows of hidden states: v = w . norm(hidden) + b.
+ * Inputs: `hidden` [N, D]; `norm.scale`; `value_head.weight` [1, D]; `value_head.bias` [1]. Output `values` [N, 1].
+ * Backward: `values.grad`; gives `hidden.grad`, and the head's own gradients added to `value_head.*.sum`.
+ */
+export function valueHead(config: DecoderConfig, trained: Trained): SplitGraphs {
+  const graph = new GraphBuilder('value head');
+  const stage = new StageBuilder(graph, config, trained);
+  const hidden = graph.input('hidden', 'float32', ['N', config.hiddenSize]);
+  const normed = stage.norm('norm', hidden);
+  const weight = stage.headWeight('value_head.weight', [1, config.hiddenSize]);
+  const bias = stage.headWeight('value_head.bias', [1]);
+  const product = graph.op('FusedMatMul', [normed, weight], { name: 'product', attributes: { transB: 1 } });
+  stage.result('values', graph.op('Add', [product, bias], { name: 'value' }));
+  graph.output('hidden.grad', stage.differentiate([hidden]).get(hidden)!);
+  return split(stage, []);
+}
+
+/** base + scale B A: inputs `base` [out, in], `a` [r, in], `b` [out, r], `scale` []; output `merged`. */
+export function mergedWeight(): Graph {
+  const graph = new GraphBuilder('merged weight');
+  const [base, a, b, scale] = [
+    graph.input('base', 'float32', ['O', 'I']),
+    graph.input('a', 'float32', ['R', 'I']),
+    graph.input('b', 'float32', ['O', 'R']),
+    graph.input('scale', 'float32', []),
+  ] as const;
+  const product = graph.op('MatMul', [graph.op('Mul', [b, scale]), a]);
+  graph.output('merged', graph.op('Add', [base, product], { name: 'sum' }));
+  return graph.build();
+}

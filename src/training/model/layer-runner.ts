@@ -1,0 +1,149 @@
+// One decoder layer forward and back over a packed batch.
+
+import type { DecoderConfig } from '../../model/index.js';
+import type { TensorView } from '../../runtime/index.js';
+import type { Block } from './attention-blocks.js';
+import type { LayerWeights } from './layer-weights.js';
+import type { Views } from './stage-session.js';
+import type { LayerStages, Stage } from './stages.js';
+import { floats, rowsOf, type Workspace } from './workspace.js';
+
+/** What all layers share in a run. */
+export interface LayerContext {
+  readonly workspace: Workspace;
+  readonly blocks: readonly Block[];
+  readonly tokens: number;
+  /** `positions`, `cosines`, `sines`. */
+  readonly rotary: Views;
+}
+
+type ForwardPhase = 'score' | 'forward';
+
+export class LayerRunner {
+  constructor(
+    private readonly config: DecoderConfig,
+    private readonly layer: number,
+    private readonly weights: LayerWeights,
+    private readonly stages: LayerStages,
+  ) {}
+
+  /**
+   * x [T, D] to y [T, D].
+   * @param place where the activations go: names of their own if `backward` is to find them, else shared ones
+   */
+  async forward(context: LayerContext, phase: ForwardPhase, place: string, x: TensorView, y: TensorView) {
+    const { before, after } = this.stages;
+    const first = this.#results(before, phase, context, place);
+    const attended = this.#attended(context, place);
+    await before.run(phase, this.#key(place), { x, ...this.weights.inputs, ...context.rotary }, first);
+    for (const block of context.blocks) {
+      const { queries, keys } = this.#parts(block, first);
+      const o = this.#rows(attended, block.start, block.queries);
+      await this.stages.attention.run('score', 'block', { ...queries, ...keys, mask: block.mask }, { o });
+    }
+    const second = { ...this.#results(after, phase, context, place), y };
+    await after.run(phase, this.#key(place), { x, attended, ...this.weights.inputs }, second);
+  }
+
+  /**
+   * Adds the gradients of what is trained in this layer.
+   * @param place where `forward` left the activations
+   * @param dy gradient of y
+   * @returns gradient of x; null where nothing below is trained
+   */
+  async backward(
+    context: LayerContext,
+    place: string,
+    x: TensorView,
+    dy: TensorView,
+    dx: TensorView,
+  ): Promise<void> {
+    const { before, after } = this.stages;
+    const { inputs, gradientInputs, gradientOutputs } = this.weights;
+    const attended = this.#attended(context, place);
+    const known = this.#results(after, 'forward', context, place);
+    const dAttended = this.#attended(context, 'grad');
+    const residual = context.workspace.tensor('grad.residual', x.shape);
+    await after.run(
+      'backward',
+      this.#key(place),
+      { x, attended, ...known, ...inputs, ...gradientInputs, 'y.grad': dy },
+      { ...gradientOutputs, 'attended.grad': dAttended, 'residual.grad': residual },
+    );
+    if (!before.hasBackward) return;
+    const first = this.#results(before, 'forward', context, place);
+    const flowing = this.#results(before, 'score', context, 'grad');
+    await this.#attentionBackward(context, first, dAttended, flowing);
+    await before.run(
+      'backward',
+      this.#key(place),
+      {
+        x,
+        ...first,
+        ...inputs,
+        ...gradientInputs,
+        ...context.rotary,
+        'q.grad': flowing['q']!,
+        'k.grad': flowing['k']!,
+        'v.grad': flowing['v']!,
+        'residual.grad': residual,
+      },
+      { ...gradientOutputs, 'x.grad': dx },
+    );
+  }
+
+  async #attentionBackward(context: LayerContext, first: Views, dAttended: TensorView, flowing: Views) {
+    for (const name of ['k', 'v']) floats(flowing[name]!).fill(0);
+    for (const block of context.blocks) {
+      const { queries, keys } = this.#parts(block, first);
+      const gradients = this.#parts(block, flowing);
+      const [k, v] = [gradients.keys.k, gradients.keys.v];
+      await this.stages.attention.run(
+        'backward',
+        'block',
+        {
+          ...queries,
+          ...keys,
+          mask: block.mask,
+          'o.grad': this.#rows(dAttended, block.start, block.queries),
+          'k.sum': k,
+          'v.sum': v,
+        },
+        { 'q.grad': gradients.queries.q, 'k.grad': k, 'v.grad': v },
+      );
+    }
+  }
+
+  /** A block's queries and keys, from tensors of the whole batch. */
+  #parts({ start, queries, keysStart, keys }: Block, whole: Views) {
+    const width = this.config.kvHeads * this.config.headDim;
+    return {
+      queries: { q: this.#rows(whole['q']!, start, queries) },
+      keys: {
+        k: rowsOf(whole['k']!, keysStart, keys, width),
+        v: rowsOf(whole['v']!, keysStart, keys, width),
+      },
+    };
+  }
+
+  #rows(view: TensorView, start: number, count: number): TensorView {
+    return rowsOf(view, start, count, this.config.heads * this.config.headDim);
+  }
+
+  #attended({ workspace, tokens }: LayerContext, place: string): TensorView {
+    return workspace.tensor(`${place}.attended`, [tokens, this.config.heads * this.config.headDim]);
+  }
+
+  /** Memory for a stage's results; its shapes name no open axis but the tokens. */
+  #results(stage: Stage, phase: ForwardPhase, { workspace, tokens }: LayerContext, place: string): Views {
+    const entries = stage.results(phase).map(({ name, shape }) => {
+      const sizes = shape.map((size) => (size === 'T' ? tokens : Number(size)));
+      return [name, workspace.tensor(`${place}.${name}`, sizes)];
+    });
+    return Object.fromEntries(entries);
+  }
+
+  #key(place: string): string {
+    return `${this.layer} ${place}`;
+  }
+}

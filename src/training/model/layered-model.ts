@@ -1,0 +1,209 @@
+// The run over all layers: forward keeps what backward needs, or computes it again where memory is short.
+
+import { InvalidInputError, NonFiniteError } from '../../errors.js';
+import type { DecoderConfig, RopeTables } from '../../model/index.js';
+import type { TensorView } from '../../runtime/index.js';
+import type { MicroBatch, Parameter, ScoreGradients, Scores, TrainingModel } from '../training-model.js';
+import { BlockPlanner } from './attention-blocks.js';
+import type { HeadRunner } from './head-runner.js';
+import type { LayerContext, LayerRunner } from './layer-runner.js';
+import { type PackedBatch, packBatch } from './packing.js';
+import type { ParameterSet } from './parameters.js';
+import type { CancelCell } from './stage-session.js';
+import { floats, type Workspace } from './workspace.js';
+
+export interface LayeredModelParts {
+  readonly config: DecoderConfig;
+  readonly parameters: ParameterSet;
+  readonly layers: readonly LayerRunner[];
+  /** The first layer whose backward run is needed. */
+  readonly lowest: number;
+  readonly head: HeadRunner;
+  /** f32 [V, D] */
+  readonly embedding: Float32Array;
+  /** f32 [V, D] where the table is trained. */
+  readonly embeddingGradient: Float32Array | null;
+  readonly rope: (positions: number) => RopeTables;
+  readonly workspace: Workspace;
+  readonly activationBytes: number;
+  readonly cancel: CancelCell;
+  /** Brings the weights up to the parameters' values. */
+  refresh(): Promise<void>;
+  close(): void;
+}
+
+/** A batch that was scored and waits for its gradients. */
+interface Forwarded {
+  readonly batch: PackedBatch;
+  readonly context: LayerContext;
+  /** Layers from this one on kept their activations. */
+  readonly keptFrom: number;
+}
+
+const SHARED = 'shared';
+
+/** Scores of a batch without targets. */
+const NOTHING: Scores = {
+  logprobs: new Float32Array(0),
+  entropies: new Float32Array(0),
+  values: new Float32Array(0),
+};
+
+export class LayeredModel implements TrainingModel {
+  readonly parameters: readonly Parameter[];
+  readonly #planner: BlockPlanner;
+  #forwarded: Forwarded | null = null;
+  #rope: RopeTables | null = null;
+
+  constructor(private readonly parts: LayeredModelParts) {
+    this.parameters = parts.parameters.all;
+    this.#planner = new BlockPlanner(parts.config.heads / parts.config.kvHeads);
+  }
+
+  async score(batch: MicroBatch): Promise<Scores> {
+    const packed = packBatch(batch, this.parts.config);
+    this.#forwarded = null;
+    if (packed.tokens === 0) return NOTHING;
+    await this.parts.refresh();
+    const context = this.#context(packed);
+    const ends = [0, 1].map((side) => this.#hidden(`x.${side}`, packed));
+    this.#embed(packed, ends[0]!);
+    for (const [layer, runner] of this.parts.layers.entries())
+      await runner.forward(context, 'score', SHARED, ends[layer % 2]!, ends[(layer + 1) % 2]!);
+    return this.#scores(packed, ends[this.parts.layers.length % 2]!);
+  }
+
+  async forward(batch: MicroBatch): Promise<Scores> {
+    const packed = packBatch(batch, this.parts.config);
+    this.#forwarded = null;
+    const context = this.#context(packed);
+    const keptFrom = this.#keptFrom(packed);
+    if (packed.tokens === 0) {
+      this.#forwarded = { batch: packed, context, keptFrom };
+      return NOTHING;
+    }
+    await this.parts.refresh();
+    this.#embed(packed, this.#hidden('x.0', packed));
+    for (const [layer, runner] of this.parts.layers.entries()) {
+      const [x, y] = [this.#hidden(`x.${layer}`, packed), this.#hidden(`x.${layer + 1}`, packed)];
+      const kept = layer >= keptFrom;
+      await runner.forward(context, kept ? 'forward' : 'score', kept ? `${layer}` : SHARED, x, y);
+    }
+    const scores = await this.#scores(packed, this.#hidden(`x.${this.parts.layers.length}`, packed));
+    this.#forwarded = { batch: packed, context, keptFrom };
+    return scores;
+  }
+
+  async backward(gradients: ScoreGradients): Promise<void> {
+    const forwarded = this.#forwarded;
+    if (forwarded === null) throw new InvalidInputError('backward needs a batch that was forwarded before');
+    checkLengths(gradients, forwarded.batch.rows.length);
+    this.#forwarded = null;
+    const { batch, context, keptFrom } = forwarded;
+    if (batch.tokens === 0) return;
+    const { layers, lowest, workspace } = this.parts;
+    const flowing = [0, 1].map((side) => this.#hidden(`grad.x.${side}`, batch));
+    const last = layers.length;
+    await this.parts.head.backward(batch, this.#hidden(`x.${last}`, batch), gradients, flowing[last % 2]!);
+    for (let layer = last - 1; layer >= lowest; layer--) {
+      const runner = layers[layer]!;
+      const x = this.#hidden(`x.${layer}`, batch);
+      const place = layer >= keptFrom ? `${layer}` : SHARED;
+      if (layer < keptFrom)
+        await runner.forward(context, 'forward', SHARED, x, workspace.tensor('x.again', x.shape));
+      await runner.backward(context, place, x, flowing[(layer + 1) % 2]!, flowing[layer % 2]!);
+    }
+    this.#embeddingBackward(batch, flowing[0]!);
+    this.#checkGradients();
+  }
+
+  clearGradients(): void {
+    for (const { gradient } of this.parameters) gradient.fill(0);
+  }
+
+  terminate(): void {
+    this.parts.cancel.request();
+  }
+
+  close(): void {
+    this.parts.close();
+    this.parts.workspace.clear();
+  }
+
+  #context(batch: PackedBatch): LayerContext {
+    // RotaryEmbedding refuses more rows than its tables have, whatever their positions.
+    const positions = batch.tokens;
+    const half = this.parts.config.headDim / 2;
+    if (this.#rope === null || this.#rope.cosines.length < positions * half)
+      this.#rope = this.parts.rope(positions);
+    const table = (values: Float32Array): TensorView => ({
+      type: 'float32',
+      shape: [positions, half],
+      data: values.subarray(0, positions * half),
+    });
+    return {
+      workspace: this.parts.workspace,
+      blocks: this.#planner.plan(batch.spans),
+      tokens: batch.tokens,
+      rotary: {
+        positions: { type: 'int64', shape: [1, batch.tokens], data: batch.positions },
+        cosines: table(this.#rope.cosines),
+        sines: table(this.#rope.sines),
+      },
+    };
+  }
+
+  #hidden(name: string, { tokens }: PackedBatch): TensorView {
+    return this.parts.workspace.tensor(name, [tokens, this.parts.config.hiddenSize]);
+  }
+
+  #embed({ tokenIds }: PackedBatch, target: TensorView): void {
+    const { embedding, config } = this.parts;
+    const width = config.hiddenSize;
+    for (const [row, id] of tokenIds.entries())
+      floats(target).set(embedding.subarray(id * width, (id + 1) * width), row * width);
+  }
+
+  #embeddingBackward({ tokenIds }: PackedBatch, dx: TensorView): void {
+    const { embeddingGradient: sum, config } = this.parts;
+    if (sum === null) return;
+    const width = config.hiddenSize;
+    const values = floats(dx);
+    for (const [row, id] of tokenIds.entries())
+      for (let at = 0; at < width; at++)
+        sum[id * width + at] = sum[id * width + at]! + values[row * width + at]!;
+  }
+
+  /** The first layer whose activations fit the budget, the last layers first. */
+  #keptFrom({ tokens }: PackedBatch): number {
+    const { config, layers, activationBytes } = this.parts;
+    const { heads, kvHeads, headDim, hiddenSize, intermediateSize, qkNorm } = config;
+    const projected = (heads + 2 * kvHeads) * headDim + (qkNorm ? (heads + kvHeads) * headDim : 0);
+    const perLayer = 4 * tokens * (projected + heads * headDim + hiddenSize + 2 * intermediateSize);
+    const inputs = 4 * tokens * hiddenSize * (layers.length + 1);
+    const fitting = Math.floor(Math.max(0, activationBytes - inputs) / perLayer);
+    return Math.max(0, layers.length - fitting);
+  }
+
+  async #scores(batch: PackedBatch, hidden: TensorView): Promise<Scores> {
+    const scores = await this.parts.head.forward(batch, hidden);
+    for (const [name, values] of Object.entries(scores) as [keyof Scores, Float32Array][]) {
+      const bad = values.findIndex((value) => !Number.isFinite(value));
+      if (bad >= 0) throw new NonFiniteError(`${name}: ${batch.describe(bad)} is ${values[bad]}`);
+    }
+    return scores;
+  }
+
+  #checkGradients(): void {
+    for (const { name, gradient } of this.parameters) {
+      const bad = gradient.findIndex((value) => !Number.isFinite(value));
+      if (bad >= 0) throw new NonFiniteError(`gradient of ${name} is ${gradient[bad]} at element ${bad}`);
+    }
+  }
+}
+
+function checkLengths(gradients: ScoreGradients, targets: number): void {
+  for (const [name, values] of Object.entries(gradients) as [string, Float32Array | undefined][])
+    if (values !== undefined && values.length !== targets)
+      throw new InvalidInputError(`${name}: ${values.length} gradients for ${targets} targets`, name);
+}

@@ -1,0 +1,93 @@
+// One stage's session and its bindings.
+
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { CancelledError } from '../../errors.js';
+import { type Graph, toOnnx } from '../../graph/index.js';
+import type { Binding, InferenceSession, OnnxRuntime, TensorView } from '../../runtime/index.js';
+
+export type Views = Readonly<Record<string, TensorView>>;
+
+/** Ends runs: a cell of shared memory, so that any thread that holds it can. */
+export class CancelCell {
+  constructor(readonly cell: Int32Array = new Int32Array(new SharedArrayBuffer(4))) {}
+
+  request(): void {
+    Atomics.store(this.cell, 0, 1);
+  }
+
+  /** @throws {CancelledError} there was a request; it is taken back */
+  check(): void {
+    if (Atomics.exchange(this.cell, 0, 0) !== 0) throw new CancelledError('the run was terminated');
+  }
+}
+
+export interface StageOptions {
+  readonly runtime: OnnxRuntime;
+  readonly threads: number;
+  readonly spinning: boolean;
+  readonly cancel: CancelCell;
+}
+
+interface Bound {
+  readonly binding: Binding;
+  readonly views: Map<string, TensorView>;
+}
+
+export class StageSession {
+  readonly #bindings = new Map<string, Bound>();
+
+  private constructor(
+    private readonly session: InferenceSession,
+    private readonly cancel: CancelCell,
+  ) {}
+
+  static async open(
+    graph: Graph,
+    { runtime, threads, spinning, cancel }: StageOptions,
+  ): Promise<StageSession> {
+    const folder = await mkdtemp(join(tmpdir(), 'searchloop-stage-'));
+    try {
+      const file = join(folder, 'stage.onnx');
+      await writeFile(file, toOnnx(graph));
+      return new StageSession(await runtime.openSession(file, { threads, spinning }), cancel);
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  }
+
+  /**
+   * Runs the stage. Views that are the same objects as the last time under this key cost nothing; those that the graph
+   * does not know are left out.
+   * @throws {CancelledError} a request to terminate came before
+   */
+  async run(key: string, inputs: Views, outputs: Views): Promise<void> {
+    this.cancel.check();
+    let bound = this.#bindings.get(key);
+    if (bound === undefined) {
+      bound = { binding: this.session.createBinding(), views: new Map() };
+      this.#bindings.set(key, bound);
+    }
+    const { binding, views } = bound;
+    for (const { name } of this.session.inputs) {
+      const view = inputs[name];
+      if (view === undefined) throw new RangeError(`input "${name}" is not given`);
+      if (views.get(name) === view) continue;
+      binding.bindInput(name, view);
+      views.set(name, view);
+    }
+    for (const { name } of this.session.outputs) {
+      const view = outputs[name];
+      if (view === undefined) throw new RangeError(`no memory is given for output "${name}"`);
+      if (views.get(`out ${name}`) === view) continue;
+      binding.bindOutput(name, view);
+      views.set(`out ${name}`, view);
+    }
+    await binding.run();
+  }
+
+  close(): void {
+    this.session.close();
+  }
+}
