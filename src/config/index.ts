@@ -9,6 +9,7 @@ export {
   type Config,
   configSchema,
   type EngineConfig,
+  type EvaluationConfig,
   type ModelConfig,
   type RetrievalConfig,
   type RolloutConfig,

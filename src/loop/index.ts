@@ -7,3 +7,4 @@ export { readWarmStart, type WarmStartLine } from './warm-start/line.js';
 export { makeWarmStart, type WarmStartOptions, type WarmStartSummary } from './warm-start/make.js';
 export { makeRivals, type RivalOptions } from './warm-start/make-rivals.js';
 export type { TeachingHouse } from './warm-start/teach.js';
+export { transcriptOf } from './warm-start/transcript.js';

@@ -1,0 +1,137 @@
+import { Command, InvalidArgumentError } from 'commander';
+import { type Config, homeFolder } from '../config/index.js';
+import type { EngineInfo } from '../engine/index.js';
+import { ConfigError } from '../errors.js';
+import { readQuestions, selectPart } from '../evaluation/index.js';
+import {
+  makeRivals,
+  makeWarmStart,
+  readWarmStart,
+  type TeachingHouse,
+  transcriptOf,
+  type WarmStartSummary,
+} from '../loop/index.js';
+import { ensureModel, preparePrecision } from '../model/index.js';
+import { inlineEncoding, loadPrompts } from '../rollout/index.js';
+import { createTokenizer } from '../tokenizer/index.js';
+import { openIndex, type StartOptions } from './application.js';
+import { type CliContext, contextOf } from './context.js';
+import { withProgress } from './progress-rate.js';
+import {
+  addRolloutFlags,
+  questionFile,
+  type RolloutFlags,
+  settingsOf,
+  wholeNumber,
+} from './rollout-flags.js';
+
+const METHODS = ['search-r1', 'rag', 'direct'] as const;
+type TaughtMethod = (typeof METHODS)[number];
+
+interface WarmStartFlags extends RolloutFlags {
+  readonly output: string;
+  readonly count: number;
+  readonly method: TaughtMethod;
+  readonly from?: string;
+  readonly show: number;
+}
+
+/** Tokens around the passages of an observation. */
+const OBSERVATION_FRAME = 16;
+
+/** The sizes of preset lora-small, where the line names no others. */
+function withSmallSizes(flags: WarmStartFlags): RolloutFlags {
+  const passageTokens = flags.passageTokens ?? 80;
+  return {
+    ...flags,
+    budget: flags.budget ?? 3,
+    turnTokens: flags.turnTokens ?? 128,
+    passageTokens,
+    observationTokens: flags.observationTokens ?? passageTokens * (flags.topK ?? 3) + OBSERVATION_FRAME,
+  };
+}
+
+/** Makes trajectories to learn from by rule, through real rollouts; a run that was stopped goes on. */
+export function warmStartCommand(): Command {
+  return addRolloutFlags(new Command('warm-start'))
+    .description('make trajectories for supervised training from questions of the training part')
+    .requiredOption('-o, --output <file>', 'file of trajectories (JSONL); an unfinished one is gone on with')
+    .option('-n, --count <number>', 'trajectories', wholeNumber, 900)
+    .option('-m, --method <name>', METHODS.join(', '), methodName, 'search-r1')
+    .option('--from <file>', 'with rag or direct: trajectories of search-r1 whose questions are taken')
+    .option('--show <number>', 'print so many of them as text', wholeNumber, 0)
+    .action(async (flags: WarmStartFlags, self: Command) => {
+      const context = contextOf(self, settingsOf(withSmallSizes(flags)));
+      let summary: WarmStartSummary | null = null;
+      await withProgress(context, async (onProgress) => {
+        const { signal, output } = context;
+        summary = await make(flags, context, { onProgress, onNote: output.note, signal });
+      });
+      context.output.result(summary, JSON.stringify(summary, null, 2));
+    });
+}
+
+async function make(
+  flags: WarmStartFlags,
+  { config, output, signal }: CliContext,
+  start: StartOptions,
+): Promise<WarmStartSummary> {
+  const { info, tokenizer } = await policyOf(config, start);
+  const retriever = flags.method === 'direct' ? null : await openIndex(config, start);
+  try {
+    const house: TeachingHouse = {
+      info,
+      tokenizer,
+      encoding: inlineEncoding(tokenizer),
+      retriever,
+      config: config.rollout,
+      prompts: loadPrompts(config.rollout),
+    };
+    const common = { house, output: flags.output, topK: config.rollout.topK, signal };
+    const onProgress = start.onProgress ? { onProgress: start.onProgress } : {};
+    const summary =
+      flags.method === 'search-r1'
+        ? await makeWarmStart({
+            ...common,
+            ...onProgress,
+            questions: selectPart(await readQuestions(questionFile(config)), 'training'),
+            count: flags.count,
+          })
+        : await makeRivals({ ...common, ...onProgress, method: flags.method, from: await fromFile(flags) });
+    for (const line of (await readWarmStart(flags.output)).slice(0, flags.show))
+      output.note(transcriptOf(line, tokenizer));
+    return summary;
+  } finally {
+    await retriever?.close();
+  }
+}
+
+async function fromFile(flags: WarmStartFlags) {
+  if (flags.from === undefined)
+    throw new ConfigError(`method ${flags.method} needs --from FILE, a file made with method search-r1`);
+  return (await readWarmStart(flags.from)).slice(0, flags.count);
+}
+
+/** Tokenizer and facts of the policy model; nothing is sampled, so no engine is started. */
+async function policyOf(config: Config, options: StartOptions) {
+  const home = homeFolder(config);
+  const model = await ensureModel(config.model.policy, home, options);
+  const graphs = await preparePrecision(home, model, config.engine.precision, options);
+  const info: EngineInfo = {
+    modelId: model.record.id,
+    modelDigest: graphs.digest,
+    precision: graphs.precision,
+    vocabSize: graphs.config.vocabSize,
+    maxSequenceTokens: Math.min(config.engine.maxSequenceTokens, graphs.maxPositions),
+    eosTokenIds: graphs.config.eosTokenIds,
+    maxSequences: 1,
+    fingerprint: 'teacher',
+  };
+  return { info, tokenizer: createTokenizer(await model.readTokenizer()) };
+}
+
+function methodName(text: string): TaughtMethod {
+  if (!(METHODS as readonly string[]).includes(text))
+    throw new InvalidArgumentError(`expected one of ${METHODS.join(', ')}`);
+  return text as TaughtMethod;
+}

@@ -1,0 +1,52 @@
+// The same questions for the methods that search-r1 is compared with: the answer at once, with or without passages.
+
+import { CancelledError } from '../../errors.js';
+import { openJsonLines } from '../../util/json-lines.js';
+import type { OnProgress } from '../../util/progress.js';
+import type { WarmStartLine } from './line.js';
+import { countUp, digestOf, linesSoFar, summarise, type WarmStartSummary } from './make.js';
+import { GiveUp } from './scripts.js';
+import { type TeachingHouse, teach } from './teach.js';
+
+export interface RivalOptions {
+  readonly house: TeachingHouse;
+  readonly method: 'rag' | 'direct';
+  /** Trajectories of search-r1; their questions and answers are taken. */
+  readonly from: readonly WarmStartLine[];
+  readonly output: string;
+  /** Passages in a prompt of rag. */
+  readonly topK: number;
+  readonly onProgress?: OnProgress;
+  readonly signal?: AbortSignal;
+}
+
+/** One trajectory for each of `from`: its question as prompt, its answer as the whole turn. Resumes. */
+export async function makeRivals(options: RivalOptions): Promise<WarmStartSummary> {
+  const { house, method, from, output, topK, signal, onProgress } = options;
+  const settingsDigest = digestOf(house, { topK, method });
+  const lines = await linesSoFar(output, settingsDigest);
+  const done = new Set(lines.map(({ questionId }) => questionId));
+  const left: Record<string, Record<string, number>> = {};
+  const writer = await openJsonLines(output);
+  try {
+    for (const { record, questionId, dataset, goldenAnswers } of from) {
+      if (signal?.aborted) throw new CancelledError();
+      if (done.has(questionId)) continue;
+      const answer = record.answer as string;
+      const lesson = { id: `${method}-${questionId}`, method, question: record.question, topK };
+      try {
+        const rival = await teach(house, { ...lesson, teacher: () => answer }, signal);
+        const line = { questionId, dataset, goldenAnswers, kind: method, settingsDigest, record: rival };
+        await writer.append(line);
+        lines.push(line);
+      } catch (error) {
+        if (!(error instanceof GiveUp)) throw error;
+        countUp(left, dataset, error.message);
+      }
+      onProgress?.({ stage: method, done: lines.length, total: from.length, unit: 'trajectories' });
+    }
+  } finally {
+    await writer.close();
+  }
+  return { ...summarise(lines), left };
+}

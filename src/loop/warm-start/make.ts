@@ -1,0 +1,202 @@
+// Makes a file of warm-start trajectories: questions of the training part in an order that balances the sets, the
+// first script that works for each, one line as soon as it is there. Run again, it goes on where it ended.
+
+import { CancelledError, IntegrityError, InvalidInputError } from '../../errors.js';
+import { partOf, type Question } from '../../evaluation/index.js';
+import { canonicalJson, sha256Hex } from '../../util/digest.js';
+import { openJsonLines } from '../../util/json-lines.js';
+import type { OnProgress } from '../../util/progress.js';
+import { readWarmStart, type WarmStartLine } from './line.js';
+import { GiveUp, type NamedScript, scriptsFor } from './scripts.js';
+import { coreTitle, sameTitle } from './support.js';
+import { type TeachingHouse, teach, teacherOf } from './teach.js';
+
+export interface WarmStartOptions {
+  readonly house: TeachingHouse;
+  readonly questions: readonly Question[];
+  /** File of JSON lines; see `WarmStartLine`. */
+  readonly output: string;
+  /** Trajectories to make. */
+  readonly count: number;
+  /** Passages of a search. */
+  readonly topK: number;
+  /** Largest share of trajectories whose first search finds nothing. */
+  readonly retryShare?: number;
+  readonly onProgress?: OnProgress;
+  readonly signal?: AbortSignal;
+}
+
+export interface WarmStartSummary {
+  readonly trajectories: number;
+  /** Trajectories by set and script. */
+  readonly kinds: Readonly<Record<string, Readonly<Record<string, number>>>>;
+  /** Questions that no script could answer, by set and the first script's reason. */
+  readonly left: Readonly<Record<string, Readonly<Record<string, number>>>>;
+  readonly tokens: number;
+  readonly trainedTokens: number;
+}
+
+const DEFAULT_RETRY_SHARE = 0.08;
+
+/**
+ * @throws {InvalidInputError} a question of the validation part
+ * @throws {IntegrityError} the file was begun with other settings; the message holds both digests
+ * @throws {CancelledError} the signal fired; the file holds all that was finished
+ */
+export async function makeWarmStart(options: WarmStartOptions): Promise<WarmStartSummary> {
+  const { questions, output, count, signal, house } = options;
+  refuseValidation(questions);
+  const settingsDigest = digestOf(house, { topK: options.topK, method: 'search-r1' });
+  const lines = await linesSoFar(output, settingsDigest);
+  const left: Record<string, Record<string, number>> = {};
+  const done = new Set(lines.map(({ questionId }) => questionId));
+  const writer = await openJsonLines(output);
+  const report = (): void =>
+    options.onProgress?.({ stage: 'warm start', done: lines.length, total: count, unit: 'trajectories' });
+  try {
+    for (const question of balancedOrder(questions)) {
+      if (lines.length >= count) break;
+      if (signal?.aborted) throw new CancelledError();
+      if (done.has(question.id)) continue;
+      const retries = lines.filter(({ kind }) => kind === 'retry').length;
+      const mayRetry = retries < (options.retryShare ?? DEFAULT_RETRY_SHARE) * count;
+      const line = await lineFor(question, options, settingsDigest, mayRetry);
+      if (typeof line === 'string') {
+        countUp(left, question.dataset, line);
+        continue;
+      }
+      await writer.append(line);
+      lines.push(line);
+      report();
+    }
+  } finally {
+    await writer.close();
+  }
+  return { ...summarise(lines), left };
+}
+
+function refuseValidation(questions: readonly Question[]): void {
+  const held = questions.find(({ id }) => partOf(id) === 'validation');
+  if (held !== undefined)
+    throw new InvalidInputError(`question ${held.id} is of the validation part, which is never trained on`);
+}
+
+export function digestOf(house: TeachingHouse, settings: Readonly<Record<string, unknown>>): string {
+  const { retriever, info, config, prompts } = house;
+  return sha256Hex(
+    canonicalJson({
+      ...settings,
+      model: info.modelDigest,
+      index: retriever?.snapshotId ?? null,
+      retriever: retriever?.info.kind ?? null,
+      config,
+      prompts: Object.values(prompts).map(({ digest }) => digest),
+    }),
+  );
+}
+
+/** @throws {IntegrityError} lines of other settings */
+export async function linesSoFar(output: string, settingsDigest: string): Promise<WarmStartLine[]> {
+  const lines = await readWarmStart(output).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return [];
+    throw error;
+  });
+  const other = lines.find((line) => line.settingsDigest !== settingsDigest);
+  if (other !== undefined)
+    throw new IntegrityError(
+      `${output} was begun with other settings: its digest is ${other.settingsDigest}, that of this run ${settingsDigest}; name another file`,
+    );
+  return lines;
+}
+
+/**
+ * Sets in turn, so that a file of any length holds the same number of each while they last; within a set in the
+ * order of a hash.
+ */
+function balancedOrder(questions: readonly Question[]): Question[] {
+  const sets = new Map<string, Question[]>();
+  for (const question of questions)
+    sets.set(question.dataset, [...(sets.get(question.dataset) ?? []), question]);
+  const placed = [...sets.values()].flatMap((set) => {
+    const order = set.map((question) => ({ question, key: sha256Hex(`w${question.id}`) }));
+    order.sort((a, b) => (a.key < b.key ? -1 : 1));
+    return order.map(({ question, key }, place) => ({ question, key, place }));
+  });
+  return placed.sort((a, b) => a.place - b.place || (a.key < b.key ? -1 : 1)).map(({ question }) => question);
+}
+
+const PAGE_DEPTH = 10;
+
+/** What the index has of the supporting pages. */
+async function pagesOf(question: Question, { retriever }: TeachingHouse): Promise<Map<string, string[]>> {
+  const titles = question.supportingTitles;
+  if (retriever === null || titles.length < 2) return new Map();
+  const found = await retriever.search(titles.map(coreTitle), PAGE_DEPTH);
+  return new Map(
+    titles.map((title, i) => [
+      title,
+      (found[i] ?? []).filter((passage) => sameTitle(passage.title, title)).map(({ text }) => text),
+    ]),
+  );
+}
+
+/** The line of the first script that works, or why none did. */
+async function lineFor(
+  question: Question,
+  options: WarmStartOptions,
+  settingsDigest: string,
+  mayRetry: boolean,
+): Promise<WarmStartLine | string> {
+  const { house, topK, signal } = options;
+  const settings = { searches: house.config.actionBudget, pages: await pagesOf(question, house) };
+  const reasons: string[] = [];
+  for (const script of scriptsFor(question, settings)) {
+    if (script.kind === 'retry' && !mayRetry) continue;
+    const record = await tryScript(question, script, { house, topK, signal });
+    if (typeof record === 'string') {
+      reasons.push(record);
+      continue;
+    }
+    const { id: questionId, dataset, goldenAnswers } = question;
+    return { questionId, dataset, goldenAnswers, kind: script.kind, settingsDigest, record };
+  }
+  return reasons[0] ?? 'no script is for it';
+}
+
+/** The record, or why there is none. */
+async function tryScript(
+  question: Question,
+  script: NamedScript,
+  { house, topK, signal }: Pick<WarmStartOptions, 'house' | 'topK' | 'signal'>,
+): Promise<WarmStartLine['record'] | string> {
+  const lesson = {
+    id: `warm-start-${question.id}`,
+    method: 'search-r1' as const,
+    question: question.question,
+    topK,
+    teacher: teacherOf(script.run()),
+  };
+  try {
+    return await teach(house, lesson, signal);
+  } catch (error) {
+    if (error instanceof GiveUp) return error.message;
+    throw error;
+  }
+}
+
+export function summarise(lines: readonly WarmStartLine[]): Omit<WarmStartSummary, 'left'> {
+  const kinds: Record<string, Record<string, number>> = {};
+  for (const { dataset, kind } of lines) countUp(kinds, dataset, kind);
+  const sum = (value: (line: WarmStartLine) => number): number =>
+    lines.reduce((total, line) => total + value(line), 0);
+  return {
+    trajectories: lines.length,
+    kinds,
+    tokens: sum(({ record }) => record.tokenIds.length),
+    trainedTokens: sum(({ record }) => record.lossMask.reduce<number>((a, b) => a + b, 0)),
+  };
+}
+
+export function countUp(table: Record<string, Record<string, number>>, row: string, column: string): void {
+  table[row] = { ...table[row], [column]: (table[row]?.[column] ?? 0) + 1 };
+}

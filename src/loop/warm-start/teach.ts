@@ -1,0 +1,75 @@
+// Runs a script as a real rollout: the runner asks the teacher for each turn, searches, observes and records.
+
+import { RAW_POLICY } from '../../engine/index.js';
+import type { Passage } from '../../retrieval/index.js';
+import { createRolloutRunner, type MethodName, type RolloutRunnerOptions } from '../../rollout/index.js';
+import { audit, type TrajectoryRecord } from '../../trajectory/index.js';
+import { GiveUp, type Script } from './scripts.js';
+import { type SeenPassage, seenPassages } from './support.js';
+import { createTeacherGenerator, type Teacher } from './teacher-generator.js';
+
+/** What rollouts are made of, without a generator; `info` is that of the policy that will be trained. */
+export type TeachingHouse = Omit<RolloutRunnerOptions, 'generator' | 'onRecord'> & {
+  readonly info: Parameters<typeof createTeacherGenerator>[0]['info'];
+};
+
+export interface Lesson {
+  readonly id: string;
+  readonly method: MethodName;
+  readonly question: string;
+  readonly topK: number;
+  /** Gets what the last search showed; null at the first turn. */
+  readonly teacher: (seen: readonly SeenPassage[] | null) => string;
+}
+
+/**
+ * The record of one taught rollout.
+ * @throws {GiveUp} the teacher could not go on, or the record is not one to learn from
+ */
+export async function teach(
+  house: TeachingHouse,
+  lesson: Lesson,
+  signal?: AbortSignal,
+): Promise<TrajectoryRecord> {
+  let found: readonly Passage[] | null = null;
+  const teacher: Teacher = (appended) =>
+    lesson.teacher(found === null || lesson.method !== 'search-r1' ? null : seenPassages(found, appended));
+  const generator = createTeacherGenerator({
+    tokenizer: house.tokenizer,
+    info: house.info,
+    teacher: () => teacher,
+  });
+  const rollout = createRolloutRunner({ ...house, generator }).run({
+    id: lesson.id,
+    method: lesson.method,
+    messages: [{ role: 'user', content: lesson.question }],
+    sampling: { ...RAW_POLICY, temperature: 0 },
+    topK: lesson.topK,
+    forceAnswer: false,
+    ...(signal === undefined ? {} : { signal }),
+  });
+  for await (const event of rollout) {
+    if (event.type === 'search.results') {
+      if (event.error !== null) throw new GiveUp(`the search failed: ${event.error}`);
+      found = event.passages;
+    } else if (event.type === 'done') return checked(event.record, house);
+  }
+  throw new GiveUp('the rollout ended without a record');
+}
+
+/** A script as a teacher: each turn is the script's next one. */
+export function teacherOf(script: Script): Lesson['teacher'] {
+  return (seen) => {
+    const { value, done } = seen === null ? script.next([]) : script.next(seen);
+    if (done === true) throw new GiveUp('the script ended before its rollout');
+    return value as string;
+  };
+}
+
+function checked(record: TrajectoryRecord, house: TeachingHouse): TrajectoryRecord {
+  if (record.stop !== 'answer') throw new GiveUp(`the rollout ended by "${record.stop}"`);
+  if (record.invalidActions > 0) throw new GiveUp('a turn of the teacher was no valid action');
+  const fault = audit(record, house.tokenizer)[0];
+  if (fault !== undefined) throw new GiveUp(`audit, ${fault.rule}: ${fault.message}`);
+  return record;
+}
