@@ -1,3 +1,4 @@
+export { runIdentity } from './identity.js';
 export { type OpenRunOptions, openRun, type RunFolder, type RunIdentity } from './run-folder.js';
 export {
   supervisedSteps,

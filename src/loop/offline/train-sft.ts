@@ -1,5 +1,6 @@
 // Supervised training over a file of given trajectories: shuffled passes, one optimizer update a step.
 
+import { CancelledError } from '../../errors.js';
 import {
   derivedSeed,
   type Example,
@@ -36,7 +37,7 @@ export function supervisedSteps(settings: RunSettings, examples: number): number
 
 /**
  * Trains from the trainer's step to the end, with a checkpoint every `checkpointEvery` steps.
- * @throws {CancelledError} the signal fired; what was committed stays, and the run can go on from there
+ * @throws {CancelledError} the signal fired; the steps done so far are committed, and the run can go on from there
  */
 export async function trainSft(
   run: RunFolder,
@@ -67,6 +68,10 @@ export async function trainSft(
         await pruneCheckpoints(run.checkpoints, { keepLast: settings.keepCheckpoints, keep: [] });
       }
     }
+  } catch (error) {
+    // What was done so far is kept.
+    if (error instanceof CancelledError && trainer.step > trainer.committed.step) await trainer.commit();
+    throw error;
   } finally {
     await metrics.close();
   }

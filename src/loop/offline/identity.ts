@@ -1,0 +1,15 @@
+// What a run is: the settings and inputs that decide its outcome on a machine.
+
+import type { RunSettings } from '../../training/index.js';
+import type { RunIdentity } from './run-folder.js';
+
+/** Settings that may change when a run goes on: they say how far it goes and how it is kept, not what a step does. */
+const FREE = ['steps', 'epochs', 'checkpointEvery', 'keepCheckpoints'] as const;
+
+export function runIdentity(
+  settings: RunSettings,
+  inputs: Readonly<Record<string, string | number | null>>,
+): RunIdentity {
+  const fixed = Object.entries(settings).filter(([key]) => !(FREE as readonly string[]).includes(key));
+  return { ...Object.fromEntries(fixed), ...inputs };
+}
