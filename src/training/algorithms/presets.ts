@@ -117,7 +117,7 @@ export const PRESETS = {
       turnTokens: 128,
       observationTokens: 256,
       passageTokens: 80,
-      sequenceTokens: 4096,
+      sequenceTokens: 2048,
     },
   },
 } as const satisfies Readonly<Record<string, TrainingPreset>>;

@@ -20,6 +20,10 @@ const variants: readonly (readonly [string, AlgorithmSettings])[] = [
   ['grpo with k3', algorithmSettings('grpo', { klEstimator: 'k3', klBeta: 0.3 })],
   ['dual clip', algorithmSettings('ppo', { dualClip: 1.1 })],
   ['gspo with wide bounds', algorithmSettings('gspo', { clipEpsilonLow: 0.2, clipEpsilonHigh: 0.3 })],
+  [
+    'gspo with KL by token mean',
+    algorithmSettings('gspo', { aggregation: 'token-mean', clipEpsilonLow: 0.3, klBeta: 0.1 }),
+  ],
   ['kl-cov on many tokens', algorithmSettings('kl-cov', { klCovShare: 0.4 })],
   ['clip-cov on many tokens', algorithmSettings('clip-cov', { clipCovShare: 0.3, clipCovLow: 0.01 })],
   ['llds', algorithmSettings('grpo', { lldsWeight: 0.7 })],

@@ -233,3 +233,18 @@ test('clip-cov draws other tokens with another generator, and the same with the 
   expect(gradientWith(1)).toEqual(gradientWith(1));
   expect(gradientWith(1)).not.toEqual(gradientWith(2));
 });
+
+test('gspo is a mean over sequences, whatever the aggregation of the other terms', () => {
+  const batch = randomBatch(15);
+  const [a, b] = (['seq-mean-token-mean', 'token-mean'] as const).map((aggregation) => {
+    const settings = algorithmSettings('gspo', {
+      aggregation,
+      klPlace: 'none',
+      clipEpsilonLow: 0.9,
+      clipEpsilonHigh: 9,
+    });
+    return evaluate(objectiveOf(batch, settings), batch, everything(batch));
+  });
+  expect(a).toEqual(b);
+  expect(a!.loss).not.toBe(0);
+});
