@@ -12,6 +12,7 @@ import { indexCommand } from './index-command.js';
 import { modelsCommand } from './models.js';
 import { serveCommand } from './serve.js';
 import { setupCommand } from './setup.js';
+import { trainCommand } from './train-command.js';
 
 /** Runs one command line and returns its exit code. */
 export async function runCli(argv: readonly string[]): Promise<number> {
@@ -46,6 +47,7 @@ function commands(): Command[] {
     askCommand(),
     modelsCommand(),
     indexCommand(),
+    trainCommand(),
     configCommand(),
     doctorCommand(),
     benchCommand(),
