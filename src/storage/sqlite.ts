@@ -23,6 +23,8 @@ export interface DatabaseOptions {
   readonly busyTimeoutMs?: number;
   /** Memory for pages. */
   readonly cacheBytes?: number;
+  /** A new file can give free pages back, by `pragma incremental_vacuum`. */
+  readonly shrinkable?: boolean;
 }
 
 /**
@@ -42,6 +44,7 @@ export function openDatabase(path: string, options: DatabaseOptions = {}): Datab
     database = new Sqlite(path, { readonly, timeout: busyTimeoutMs });
     // The first statement reads the file's header.
     database.pragma('schema_version');
+    if (options.shrinkable === true) database.pragma('auto_vacuum = INCREMENTAL');
     if (!readonly && !inMemory) database.pragma('journal_mode = WAL');
     database.pragma(`synchronous = ${synchronous}`);
     database.pragma(`cache_size = ${-Math.ceil(cacheBytes / 1024)}`);

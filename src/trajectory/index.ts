@@ -1,4 +1,4 @@
-// trajectory/: the record of a rollout and the audit of its invariants.
+// trajectory/: the record of a rollout, the audit of its invariants, and the store that keeps records and feedback.
 // Ids, origins, masks and log-probabilities in aligned arrays.
 // Never decodes and encodes again what was sampled.
 
@@ -26,3 +26,4 @@ export {
   type SampledText,
   sampledText,
 } from './sampled-text.js';
+export * from './store/index.js';

@@ -1,0 +1,106 @@
+// What passes between the store and its worker.
+
+import type { Method } from '../../runtime/index.js';
+import type { StorageSettings } from '../../storage/index.js';
+import type { TokenizerSource } from '../../tokenizer/index.js';
+import type { EncodedRecord } from './codec.js';
+import type { PruneReport, Retention } from './queries/deletion.js';
+import type { FeedbackDraft } from './queries/feedback.js';
+import type { GradeInput } from './queries/records.js';
+import type {
+  AdapterRecord,
+  BatchInput,
+  DeletionReport,
+  FeedbackEntry,
+  FeedbackOutcome,
+  KeyInput,
+  KeyRecord,
+  Page,
+  ReachedAdapter,
+  RecordFilter,
+  StepInput,
+  StepOutcome,
+  StoreCounts,
+  StoredHead,
+  StoredTrajectory,
+} from './types.js';
+
+/** What the worker audits with: records of other models stay unchecked. */
+export interface Auditor {
+  readonly modelDigest: string;
+  readonly tokenizer: TokenizerSource;
+}
+
+export interface StoreWorkerData {
+  readonly storage: StorageSettings;
+  auditor: Auditor | null;
+}
+
+/** Every kind of write: what it takes and gives. Each may be sent again after a failure without harm. */
+export interface Writes {
+  /** Gives whether the record is new. */
+  readonly record: [{ readonly encoded: EncodedRecord; readonly feedback: FeedbackDraft | null }, boolean];
+  readonly feedback: [FeedbackDraft, FeedbackOutcome];
+  /** Gives how many of the records are there. */
+  readonly grades: [readonly GradeInput[], number];
+  readonly delete: [RecordFilter, DeletionReport];
+  readonly prune: [Retention, PruneReport];
+  readonly createKey: [KeyInput, null];
+  readonly revokeKey: [{ readonly id: string }, null];
+  /** Gives the ids that are not in the store. */
+  readonly batch: [BatchInput, readonly string[]];
+  readonly dropBatches: [readonly string[], null];
+  readonly step: [StepInput, StepOutcome];
+  readonly documents: [Readonly<Record<string, unknown>>, null];
+}
+
+export type WriteKind = keyof Writes;
+
+export type Write = {
+  readonly [K in WriteKind]: {
+    readonly kind: K;
+    readonly params: Writes[K][0];
+    /** Milliseconds since 1970, of the caller's clock. */
+    readonly at: number;
+  };
+}[WriteKind];
+
+/** The write itself was at fault; the others of its transaction went through. */
+export interface WriteFault {
+  readonly name: string;
+  readonly message: string;
+  readonly param: string | null;
+}
+
+export type WriteOutcome =
+  | { readonly ok: true; readonly result: unknown }
+  | { readonly ok: false; readonly fault: WriteFault };
+
+export interface AuditRequest {
+  readonly filter: RecordFilter;
+}
+
+export interface AuditSummary {
+  readonly checked: number;
+  readonly clean: number;
+  readonly quarantined: readonly string[];
+  /** Of another model than the auditor's. */
+  readonly skipped: number;
+}
+
+export interface StoreMethods {
+  /** All of them in one transaction; resolves when it is synced. */
+  readonly commit: Method<readonly Write[], readonly WriteOutcome[]>;
+  readonly useAuditor: Method<Auditor, null>;
+  readonly audit: Method<AuditRequest, AuditSummary, { readonly checked: number }>;
+  readonly list: Method<{ readonly filter: RecordFilter; readonly page: Page }, StoredHead[]>;
+  readonly read: Method<readonly string[], StoredTrajectory[]>;
+  readonly feedbackOf: Method<readonly string[], FeedbackEntry[]>;
+  readonly feedbackSince: Method<{ readonly sequence: number; readonly limit: number }, FeedbackEntry[]>;
+  readonly keys: Method<void, KeyRecord[]>;
+  readonly readBatch: Method<string, BatchInput | null>;
+  readonly readDocument: Method<string, unknown>;
+  readonly adapters: Method<void, AdapterRecord[]>;
+  readonly adaptersReachedBy: Method<readonly string[], ReachedAdapter[]>;
+  readonly counts: Method<void, StoreCounts>;
+}

@@ -1,0 +1,176 @@
+// Which records a training step used, which adapter came of it, and what others keep beside it.
+
+import type { StoreQuery } from '../tables.js';
+import type { AdapterRecord, BatchInput, ReachedAdapter, StepInput, StepOutcome } from '../types.js';
+import { inChunks } from './chunks.js';
+
+/** @returns ids that are not in the store (any more) */
+export async function putBatch(
+  query: StoreQuery,
+  { id, kind, trajectoryIds, payload }: BatchInput,
+  createdAt: number,
+): Promise<string[]> {
+  await query
+    .insertInto('batches')
+    .values({ id, kind, created_at: createdAt, payload: payload === null ? null : Buffer.from(payload) })
+    .onConflict((conflict) => conflict.column('id').doNothing())
+    .execute();
+  const missing = await missingIds(query, trajectoryIds);
+  for (const some of inChunks(present(trajectoryIds, missing)))
+    await query
+      .insertInto('batch_members')
+      .values(some.map((trajectory_id) => ({ batch_id: id, trajectory_id })))
+      .onConflict((conflict) => conflict.columns(['batch_id', 'trajectory_id']).doNothing())
+      .execute();
+  return missing;
+}
+
+export async function dropBatches(query: StoreQuery, ids: readonly string[]): Promise<void> {
+  for (const some of inChunks(ids)) await query.deleteFrom('batches').where('id', 'in', some).execute();
+}
+
+/** Null where there is none: it was deleted with one of its records, or used up. */
+export async function readBatch(query: StoreQuery, id: string): Promise<BatchInput | null> {
+  const row = await query.selectFrom('batches').selectAll().where('id', '=', id).executeTakeFirst();
+  if (row === undefined) return null;
+  const members = await query
+    .selectFrom('batch_members')
+    .select('trajectory_id')
+    .where('batch_id', '=', id)
+    .orderBy('trajectory_id')
+    .execute();
+  const payload = row.payload === null ? null : Uint8Array.from(row.payload);
+  return { id, kind: row.kind, trajectoryIds: members.map((member) => member.trajectory_id), payload };
+}
+
+export async function commitStep(
+  query: StoreQuery,
+  { adapter, trajectoryIds, usedBatches, documents }: StepInput,
+  at: number,
+): Promise<StepOutcome> {
+  const missing = await missingIds(query, trajectoryIds);
+  await query
+    .insertInto('adapters')
+    .values({
+      digest: adapter.digest,
+      parent_digest: adapter.parentDigest,
+      created_at: at,
+      receipt: JSON.stringify(adapter.receipt),
+      deleted_members: missing.length,
+    })
+    .onConflict((conflict) => conflict.column('digest').doNothing())
+    .execute();
+  for (const some of inChunks(present(trajectoryIds, missing)))
+    await query
+      .insertInto('adapter_members')
+      .values(some.map((trajectory_id) => ({ adapter_digest: adapter.digest, trajectory_id })))
+      .onConflict((conflict) => conflict.columns(['adapter_digest', 'trajectory_id']).doNothing())
+      .execute();
+  await dropBatches(query, usedBatches);
+  await putDocuments(query, documents, at);
+  return { missing };
+}
+
+export async function putDocuments(
+  query: StoreQuery,
+  documents: Readonly<Record<string, unknown>>,
+  at: number,
+): Promise<void> {
+  for (const [name, content] of Object.entries(documents)) {
+    if (content === null) {
+      await query.deleteFrom('documents').where('name', '=', name).execute();
+      continue;
+    }
+    const row = { updated_at: at, value: JSON.stringify(content) };
+    await query
+      .insertInto('documents')
+      .values({ name, ...row })
+      .onConflict((conflict) => conflict.column('name').doUpdateSet(row))
+      .execute();
+  }
+}
+
+/** Null where there is none. */
+export async function readDocument(query: StoreQuery, name: string): Promise<unknown> {
+  const row = await query.selectFrom('documents').select('value').where('name', '=', name).executeTakeFirst();
+  return row === undefined ? null : JSON.parse(row.value);
+}
+
+/** All adapter versions that a step made, oldest first. */
+export async function listAdapters(query: StoreQuery): Promise<AdapterRecord[]> {
+  const rows = await query
+    .selectFrom('adapters')
+    .selectAll()
+    .orderBy('created_at')
+    .orderBy('digest')
+    .execute();
+  const members = await query.selectFrom('adapter_members').selectAll().orderBy('trajectory_id').execute();
+  const byDigest = new Map<string, string[]>(rows.map(({ digest }) => [digest, []]));
+  for (const { adapter_digest, trajectory_id } of members) byDigest.get(adapter_digest)?.push(trajectory_id);
+  return rows.map((row) => ({
+    digest: row.digest,
+    parentDigest: row.parent_digest,
+    createdAt: row.created_at,
+    receipt: JSON.parse(row.receipt) as unknown,
+    trajectoryIds: byDigest.get(row.digest) ?? [],
+    deletedRecords: row.deleted_members,
+  }));
+}
+
+/** Adapter versions that were trained on any of these records, and all that descend from those. */
+export async function adaptersReachedBy(
+  query: StoreQuery,
+  ids: readonly string[],
+): Promise<ReachedAdapter[]> {
+  const records = new Map<string, number>();
+  for (const some of inChunks(ids)) {
+    const rows = await query
+      .selectFrom('adapter_members')
+      .select(({ fn }) => ['adapter_digest', fn.countAll<number>().as('count')])
+      .where('trajectory_id', 'in', some)
+      .groupBy('adapter_digest')
+      .execute();
+    for (const { adapter_digest, count } of rows)
+      records.set(adapter_digest, (records.get(adapter_digest) ?? 0) + count);
+  }
+  if (records.size === 0) return [];
+  const adapters = await query
+    .selectFrom('adapters')
+    .select(['digest', 'parent_digest'])
+    .orderBy('created_at')
+    .execute();
+  const reached = new Set(records.keys());
+  for (let before = -1; before !== reached.size; ) {
+    before = reached.size;
+    for (const { digest, parent_digest } of adapters)
+      if (parent_digest !== null && reached.has(parent_digest)) reached.add(digest);
+  }
+  return [...reached].map((digest) => ({ digest, records: records.get(digest) ?? 0 }));
+}
+
+/** Forgets which of an adapter's records were deleted, not how many. */
+export async function forgetMembers(query: StoreQuery, ids: readonly string[]): Promise<void> {
+  for (const { digest, records } of await adaptersReachedBy(query, ids))
+    if (records > 0)
+      await query
+        .updateTable('adapters')
+        .set((row) => ({ deleted_members: row('deleted_members', '+', records) }))
+        .where('digest', '=', digest)
+        .execute();
+  for (const some of inChunks(ids))
+    await query.deleteFrom('adapter_members').where('trajectory_id', 'in', some).execute();
+}
+
+async function missingIds(query: StoreQuery, ids: readonly string[]): Promise<string[]> {
+  const found = new Set<string>();
+  for (const some of inChunks(ids)) {
+    const rows = await query.selectFrom('trajectories').select('id').where('id', 'in', some).execute();
+    for (const { id } of rows) found.add(id);
+  }
+  return ids.filter((id) => !found.has(id));
+}
+
+function present(ids: readonly string[], missing: readonly string[]): string[] {
+  const gone = new Set(missing);
+  return [...new Set(ids)].filter((id) => !gone.has(id));
+}

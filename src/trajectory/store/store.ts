@@ -1,0 +1,88 @@
+// The store's interface.
+
+import type { TrajectoryRecord } from '../record.js';
+import type { Auditor, AuditSummary } from './messages.js';
+import type { Retention } from './queries/deletion.js';
+import type { GradeInput } from './queries/records.js';
+import type {
+  AdapterRecord,
+  BatchInput,
+  DeletionReport,
+  FeedbackEntry,
+  FeedbackInput,
+  FeedbackOutcome,
+  KeyInput,
+  KeyRecord,
+  Page,
+  ReachedAdapter,
+  RecordFilter,
+  RecordNotes,
+  StepInput,
+  StepOutcome,
+  StoreCounts,
+  StoredHead,
+  StoredTrajectory,
+} from './types.js';
+import type { QueueHealth } from './write-queue.js';
+
+/**
+ * Writes resolve when they are committed and synced, in the order in which they were asked for. They throw
+ * {UnavailableError} when too much is waiting or the store was closed before they were committed, and what the
+ * write itself did wrong. Reads throw {UnavailableError} while the store cannot be used.
+ */
+export interface TrajectoryStore {
+  health(): QueueHealth;
+
+  /**
+   * Stores a record, audited where the auditor knows its model.
+   * @param feedback  gold answers that came with the request; in one transaction with the record
+   * @returns whether the id is new; a record that is there stays as it is
+   */
+  put(record: TrajectoryRecord, notes: RecordNotes, feedback?: FeedbackInput | null): Promise<boolean>;
+  /** @throws {NotFoundError} no such answer; {InvalidInputError} the idempotency key was used for something else */
+  addFeedback(input: FeedbackInput): Promise<FeedbackOutcome>;
+  /** The reward of each record by the rule in force. @returns how many of them are there */
+  setGrades(grades: readonly GradeInput[]): Promise<number>;
+  /** Removes what matches, with feedback and derived batches; names the adapters that were trained on it. */
+  delete(filter: RecordFilter): Promise<DeletionReport>;
+  /** Removes what is too old or too much. @returns number of records */
+  prune(retention: Retention): Promise<number>;
+
+  createKey(key: KeyInput): Promise<void>;
+  /** @throws {NotFoundError} no such key */
+  revokeKey(id: string): Promise<void>;
+  keys(): Promise<KeyRecord[]>;
+
+  /** Notes a batch made of records, so that it goes when they go. @returns ids that are not in the store */
+  putBatch(batch: BatchInput): Promise<readonly string[]>;
+  readBatch(id: string): Promise<BatchInput | null>;
+  dropBatches(ids: readonly string[]): Promise<void>;
+  /** The ledger: adapter, its records, used batches and states of others, all in one transaction. */
+  commitStep(step: StepInput): Promise<StepOutcome>;
+  adapters(): Promise<AdapterRecord[]>;
+  adaptersReachedBy(ids: readonly string[]): Promise<ReachedAdapter[]>;
+  /** States of others by name; null removes one. */
+  putDocuments(documents: Readonly<Record<string, unknown>>): Promise<void>;
+  /** Null where there is none. */
+  readDocument(name: string): Promise<unknown>;
+
+  /** From now on records of this model are audited when they are written. */
+  useAuditor(auditor: Auditor): Promise<void>;
+  /** Audits again and keeps the outcome: what fails is quarantined, what passes now is not any more. */
+  audit(
+    filter: RecordFilter,
+    options?: { readonly signal?: AbortSignal; readonly onProgress?: (checked: number) => void },
+  ): Promise<AuditSummary>;
+  list(filter: RecordFilter, page: Page): Promise<StoredHead[]>;
+  /** In the order of the ids; those that are not there are left out. */
+  read(ids: readonly string[]): Promise<StoredTrajectory[]>;
+  /** Null where there is none. */
+  get(id: string): Promise<StoredTrajectory | null>;
+  /** In the order in which they came. */
+  feedbackOf(ids: readonly string[]): Promise<FeedbackEntry[]>;
+  /** Entries after one, so that a reader can follow. */
+  feedbackSince(sequence: number, limit: number): Promise<FeedbackEntry[]>;
+  counts(): Promise<StoreCounts>;
+  /** Commits what waits, for some seconds at most, and ends the thread. */
+  close(): Promise<void>;
+}
