@@ -119,7 +119,9 @@ class WorkerEngine implements Engine {
     });
     const { modelDigest, precision } = this.#about;
     const { onnxruntimeVersion } = await this.#client.call('describe', undefined);
-    const digest = sha256Hex(canonicalJson([SAMPLER_VERSION, modelDigest, precision, onnxruntimeVersion]));
+    const { int8Cache, wideSteps } = this.#start.graphs;
+    const graphs = [modelDigest, precision, int8Cache !== null, wideSteps !== null];
+    const digest = sha256Hex(canonicalJson([SAMPLER_VERSION, onnxruntimeVersion, ...graphs]));
     this.#fingerprint = `fp_${digest.slice(0, 16)}`;
   }
 

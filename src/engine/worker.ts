@@ -4,12 +4,14 @@ import { availableParallelism } from 'node:os';
 import { openRuntime, serveWorker } from '../runtime/index.js';
 import { createTokenizer } from '../tokenizer/index.js';
 import { AdapterStore } from './core/adapter-store.js';
+import { calibrationSamples } from './core/cache-calibration.js';
 import { EngineCore } from './core/engine-core.js';
 import { openStepModel } from './core/step-model.js';
 import type { EngineEvents, EngineMethods, EngineStart } from './messages.js';
 
 serveWorker<EngineMethods, EngineStart, EngineEvents>(async ({ graphs, tokenizer, settings }, broadcast) => {
   const runtime = await openRuntime();
+  const textTokenizer = createTokenizer(tokenizer);
   const model = await openStepModel(runtime, {
     graphs,
     slots: settings.maxSequences,
@@ -17,11 +19,12 @@ serveWorker<EngineMethods, EngineStart, EngineEvents>(async ({ graphs, tokenizer
     chunkTokens: settings.prefillChunkTokens,
     threads: settings.threads === 0 ? availableParallelism() : settings.threads,
     spinning: settings.spinning,
+    samples: calibrationSamples(textTokenizer, graphs.config.eosTokenIds, settings.prefillChunkTokens),
   });
   const adapters = new AdapterStore(graphs.config, settings.maxAdapterRank);
   const core = new EngineCore({
     model,
-    tokenizer: createTokenizer(tokenizer),
+    tokenizer: textTokenizer,
     eosTokenIds: graphs.config.eosTokenIds,
     adapters,
     settings,
@@ -32,10 +35,8 @@ serveWorker<EngineMethods, EngineStart, EngineEvents>(async ({ graphs, tokenizer
     methods: {
       describe: () => ({ onnxruntimeVersion: runtime.version }),
       commands: (commands) => core.accept(commands),
-      async loadAdapter({ folder }) {
-        const loaded = adapters.load(folder);
-        await model.prepareAdapters();
-        return loaded;
+      loadAdapter({ folder }) {
+        return adapters.load(folder);
       },
       dropAdapter: ({ version }) => core.dropAdapter(version),
       profile: () => core.profile,

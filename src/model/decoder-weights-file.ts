@@ -1,6 +1,5 @@
 // Writes a decoder's weights in one precision, fused as the step graph takes them.
 
-import type { OnProgress } from '../util/progress.js';
 import { BLOCK_SIZE, type QuantisedMatrix, quantise4, quantise8 } from '../weights/index.js';
 import { ADAPTER_GROUPS, GROUP_MODULES, groupShape } from './adapter-groups.js';
 import type { DecoderConfig } from './decoder-config.js';
@@ -16,6 +15,12 @@ export type GraphPrecision = 'fp32' | 'q8' | 'q4';
 
 type Bits = 4 | 8 | 32;
 
+export interface WeightBits {
+  readonly layers: Bits;
+  /** Of embedding and head. */
+  readonly ends: Bits;
+}
+
 export const LAYER_BITS: Readonly<Record<GraphPrecision, Bits>> = { fp32: 32, q8: 8, q4: 4 };
 /** Bits of embedding and head. */
 export const END_BITS: Readonly<Record<GraphPrecision, Bits>> = { fp32: 32, q8: 8, q4: 8 };
@@ -23,21 +28,20 @@ export const END_BITS: Readonly<Record<GraphPrecision, Bits>> = { fp32: 32, q8: 
 /** Writes the file at `path`, aside first; a failure leaves nothing. */
 export async function writeDecoderWeights(
   weights: DecoderWeights,
-  precision: GraphPrecision,
+  bits: WeightBits,
   path: string,
-  onProgress?: OnProgress,
+  onProgress?: (done: number, total: number) => void,
 ): Promise<WeightsFile> {
   const { layers } = weights.config;
   const writer = await createWeightsFile(path);
-  const progress = (done: number) =>
-    onProgress?.({ stage: `weights ${precision}`, done, total: layers + 1, unit: 'layers' });
+  const progress = (done: number) => onProgress?.(done, layers + 1);
   try {
     for (let layer = 0; layer < layers; layer++) {
       progress(layer);
-      await writeLayer(writer, weights, layer, LAYER_BITS[precision]);
+      await writeLayer(writer, weights, layer, bits.layers);
     }
     progress(layers);
-    await writeEnds(writer, weights, END_BITS[precision]);
+    await writeEnds(writer, weights, bits.ends);
     const file = await writer.finish();
     progress(layers + 1);
     return file;

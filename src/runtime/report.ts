@@ -59,7 +59,8 @@ export async function runtimeReport(): Promise<RuntimeReport> {
   };
 }
 
-function cpuFeatures(): string[] | null {
+/** Those of {@link FEATURES} that the processor has; null where the system does not tell. */
+export function cpuFeatures(): string[] | null {
   try {
     const line = /^(?:flags|Features)\s*:(.*)$/m.exec(readFileSync('/proc/cpuinfo', 'utf8'))?.[1];
     if (line === undefined) return null;

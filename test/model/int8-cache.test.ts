@@ -22,6 +22,7 @@ async function stepsOf(graphs: EngineGraphs, ids: readonly number[], margin: num
         headDim,
         capacity: CAPACITY,
         length: ids.length,
+        rotated: kind === 'key',
       },
       margin,
     );
@@ -36,10 +37,14 @@ async function stepsOf(graphs: EngineGraphs, ids: readonly number[], margin: num
 test('steps are the largest magnitudes of each channel, with a margin', () => {
   // Two heads of two channels, capacity 3, of which 2 positions are used.
   const data = Float32Array.of(1, -2, -3, 1, 99, 99, 0, 5, 0, -6, 99, 99);
-  const steps = cacheSteps({ data, kvHeads: 2, capacity: 3, headDim: 2, length: 2 }, 2);
-  const magnitudes = [...steps].map((step) => step * 127);
+  const sample = { data, kvHeads: 2, capacity: 3, headDim: 2, length: 2 };
+  const magnitudes = (rotated: boolean) =>
+    [...cacheSteps({ ...sample, rotated }, 2)].map((step) => step * 127);
   for (const [channel, largest] of [6, 4, 2e-3, 12].entries())
-    expect(magnitudes[channel]).toBeCloseTo(largest, 5);
+    expect(magnitudes(false)[channel]).toBeCloseTo(largest, 5);
+  // A pair that turns may put all of its length into either channel.
+  for (const [channel, largest] of [Math.hypot(3, 1), Math.hypot(3, 1), 6, 6].entries())
+    expect(magnitudes(true)[channel]).toBeCloseTo(2 * largest, 5);
 });
 
 describe.each([...DECODERS])('%s', (name) => {

@@ -4,7 +4,6 @@ import { BASE_VERSION } from '../messages.js';
 import { Compaction, windowOf } from '../pool/compaction.js';
 import type { Window } from '../pool/slot-pool.js';
 import type { CoreState } from './core-state.js';
-import { MOST_UNREAD_STEPS } from './running-turn.js';
 import type { Sequence } from './sequence.js';
 import type { RowAdapters } from './step-binding.js';
 
@@ -75,13 +74,7 @@ export class DecodeStep {
     const { bySlot, settings, pool } = this.state;
     const decodes = this.#decodes;
     for (let slot = 0; slot < bySlot.length; slot++) {
-      const sequence = bySlot[slot] as Sequence | null;
-      const ready =
-        sequence !== null &&
-        sequence.turn !== null &&
-        sequence.pending === 1 &&
-        sequence.turn.unread < MOST_UNREAD_STEPS;
-      decodes[slot] = ready ? 1 : 0;
+      decodes[slot] = (bySlot[slot] as Sequence | null)?.isReady ? 1 : 0;
     }
     const { window } = this;
     const count = windowOf(decodes, window);

@@ -1,6 +1,7 @@
-// Reads prompts and observations in chunks; between two decode steps no more than the configured number of tokens. What
-// has least left goes first, so that observations of running searches and prompts nearly read do not wait for long ones;
-// every fourth round goes by the order of arrival, so that a long one is never starved.
+// Reads prompts and observations in chunks; between two decode steps no more than the configured number of tokens, and a
+// quarter of it while other sequences wait for their next token. What has least left goes first, so that observations of
+// running searches and prompts nearly read do not wait for long ones; every fourth round goes by the order of arrival, so
+// that a long one is never starved.
 
 import { BASE_VERSION } from '../messages.js';
 import { commonPrefix, LEAST_SHARE, type Share, type Window } from '../pool/slot-pool.js';
@@ -9,6 +10,13 @@ import type { Sequence } from './sequence.js';
 
 /** One round in this many goes by the order of arrival. */
 const ARRIVAL_ROUND = 4;
+
+/**
+ * Part of a chunk that is read at once while others decode: a whole one takes as long as several of their steps, and
+ * smaller ones cost more in all. By tokens and not by time, so that the same company gives the same bits.
+ */
+const PART_WHILE_DECODING = 4;
+const LEAST_CHUNK = 16;
 
 export class Prefill {
   /** In order of arrival. */
@@ -26,18 +34,25 @@ export class Prefill {
   async run(window: Window): Promise<boolean> {
     this.#waiting = this.#waiting.filter((sequence) => this.#needsPrefill(sequence));
     if (this.#waiting.length === 0) return false;
-    const chunk = this.state.settings.prefillChunkTokens;
+    const chunk = this.#chunk();
     let budget = chunk;
     for (const sequence of this.#inOrder()) {
       const begun = sequence.kvLength > 0;
       if (!begun && (this.#followsAnother(sequence) || !this.#begin(sequence, window))) continue;
       const count = Math.min(sequence.pending, chunk);
-      // Chunk borders depend on the sequence alone, so a chunk is put off rather than cut.
+      // Small chunks cost more: one that does not fit the round is put off rather than cut.
       if (count > budget) continue;
       budget -= count;
       await this.#read(sequence, count);
     }
     return budget < chunk;
+  }
+
+  #chunk(): number {
+    const { settings, bySlot } = this.state;
+    const whole = settings.prefillChunkTokens;
+    if (settings.lockStep || !bySlot.some((sequence) => sequence?.isReady)) return whole;
+    return Math.min(whole, Math.max(LEAST_CHUNK, Math.floor(whole / PART_WHILE_DECODING)));
   }
 
   #inOrder(): readonly Sequence[] {
@@ -52,11 +67,11 @@ export class Prefill {
 
   async #read(sequence: Sequence, count: number): Promise<void> {
     const { model, settings, profile, adapters } = this.state;
-    const { version, slot, kvLength } = sequence;
+    const { version, kvLength } = sequence;
     const started = performance.now();
     try {
       const layout = version === BASE_VERSION ? null : adapters.combination([version]).layout;
-      await model.prefill(slot, sequence.tokens, kvLength, count, kvLength, layout);
+      await model.prefill(sequence, kvLength, count, layout);
     } catch (error) {
       this.state.fail(sequence, 'runtime', (error as Error).message);
       return;

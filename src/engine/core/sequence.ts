@@ -1,18 +1,20 @@
 // A sequence as the engine's worker sees it.
 
 import type { Resident } from '../pool/slot-pool.js';
+import type { Staged } from '../pool/staging.js';
 import { TokenCounts } from '../sampler/penalties.js';
-import type { RunningTurn } from './running-turn.js';
+import { MOST_UNREAD_STEPS, type RunningTurn } from './running-turn.js';
 
 const FIRST_CAPACITY = 256;
 
-export class Sequence implements Resident {
+export class Sequence implements Resident, Staged {
   tokens: Int32Array = new Int32Array(FIRST_CAPACITY);
   /** Tokens so far: appended and sampled. */
   length = 0;
   /** Leading tokens whose keys and values are in the slot. */
   kvLength = 0;
   alignedLength = 0;
+  stagedLength = 0;
   /** -1 until the first prefill. */
   slot = -1;
   turn: RunningTurn | null = null;
@@ -31,6 +33,11 @@ export class Sequence implements Resident {
   /** Tokens that the model has not read yet. */
   get pending(): number {
     return this.length - this.kvLength;
+  }
+
+  /** Whether it takes part in the next decode step. */
+  get isReady(): boolean {
+    return this.turn !== null && this.pending === 1 && this.turn.unread < MOST_UNREAD_STEPS;
   }
 
   append(ids: ArrayLike<number>): void {
@@ -52,6 +59,7 @@ export class Sequence implements Resident {
     this.length = Math.min(this.length, length);
     this.kvLength = Math.min(this.kvLength, Math.max(0, this.length - 1));
     this.alignedLength = Math.min(this.alignedLength, this.kvLength);
+    this.stagedLength = Math.min(this.stagedLength, this.kvLength);
   }
 
   counts(): TokenCounts {

@@ -11,14 +11,23 @@ export interface RowAdapters {
   readonly rows: readonly (number | null)[];
 }
 
-/** Memory that all bindings of a model share. */
-export interface StepMemory {
-  readonly kv: KvMemory;
+/** For each buffer of an int8 cache f32 [kvHeads * headDim]: what 1 is worth in each channel. */
+export type CacheSteps = readonly Float32Array[];
+
+/** Where every run leaves what it found. */
+export interface StepResults {
   readonly vocabSize: number;
   /** f32 [most rows, V] */
   readonly logits: Float32Array;
   /** f32 [most rows] */
   readonly logSumExp: Float32Array;
+}
+
+/** Memory that bindings share. */
+export interface StepMemory extends StepResults {
+  readonly kv: KvMemory;
+  /** Null for a float32 cache. */
+  readonly steps: CacheSteps | null;
 }
 
 export class StepBinding {
@@ -53,9 +62,17 @@ export class StepBinding {
     this.#binding.bindInput('seqlens_k', { type: 'int32', shape: [count], data: this.seqlens });
     this.#binding.bindInput('total_sequence_length', { type: 'int32', shape: [1], data: this.totalLength });
     for (const [index, view] of memory.kv.views(first, count).entries()) {
-      const name = `${index % 2 === 0 ? 'key' : 'value'}.${index >> 1}`;
-      this.#binding.bindInput(`past_${name}`, view);
-      this.#binding.bindOutput(`present_${name}`, view);
+      const kind = index % 2 === 0 ? 'key' : 'value';
+      const layer = index >> 1;
+      this.#binding.bindInput(`past_${kind}.${layer}`, view);
+      this.#binding.bindOutput(`present_${kind}.${layer}`, view);
+      const step = memory.steps?.[index];
+      if (step !== undefined)
+        this.#binding.bindInput(`${kind}_step.${layer}`, {
+          type: 'float32',
+          shape: [step.length],
+          data: step,
+        });
     }
   }
 
@@ -64,6 +81,15 @@ export class StepBinding {
     if (width === this.#width) return;
     this.#width = width;
     this.#binding.bindInput('input_ids', { type: 'int64', shape: [this.count, width], data: this.#idData });
+  }
+
+  /** The next `count` tokens after `past` positions of the only row; of the last the logits are wanted. */
+  read(tokens: ArrayLike<number>, past: number, count: number): void {
+    this.setWidth(count);
+    for (let i = 0; i < count; i++) this.ids[2 * i] = tokens[past + i] as number;
+    this.seqlens[0] = past + count - 1;
+    this.totalLength[0] = past + count;
+    this.select([count - 1]);
   }
 
   /** Flattened positions whose logits are wanted. The same array (by identity) as the last time costs nothing. */

@@ -1,10 +1,17 @@
 // Runs the step graph over the slots of a KV pool: a chunk of one prompt, or one token for each slot of a window. The
 // logits stay where the graph left them.
+//
+// Decoding wants little memory to be read: weights in blocks, keys and values in 8 bits. Reading a prompt wants fast
+// products: where there are `wideSteps` their float32 layers, and a float32 slot for its keys and values, which are then
+// rounded into the pool. `fp32` knows one graph and one memory for both.
 
-import type { AdapterLayout, EngineGraphs } from '../../model/index.js';
-import type { InferenceSession, OnnxRuntime, SessionOptions } from '../../runtime/index.js';
-import { createKvMemory, type KvMemory } from '../pool/kv-memory.js';
-import { type RowAdapters, StepBinding } from './step-binding.js';
+import type { AdapterLayout, EngineGraphs, StepFiles } from '../../model/index.js';
+import type { OnnxRuntime, SharedWeights } from '../../runtime/index.js';
+import { createFloatMemory, createInt8Memory, type KvMemory } from '../pool/kv-memory.js';
+import { type Staged, Staging } from '../pool/staging.js';
+import { measureCacheSteps } from './cache-calibration.js';
+import type { CacheSteps, RowAdapters, StepResults } from './step-binding.js';
+import { StepSessions } from './step-sessions.js';
 
 export interface StepModelOptions {
   readonly graphs: EngineGraphs;
@@ -15,16 +22,80 @@ export interface StepModelOptions {
   readonly chunkTokens: number;
   readonly threads: number;
   readonly spinning: boolean;
+  /** Token ids of typical texts: an int8 cache takes the reach of its channels from them. */
+  readonly samples: readonly (readonly number[])[];
 }
 
-/** Bindings kept; each holds a few hundred small native objects. */
-const MOST_BINDINGS = 64;
+/** A sequence whose prompt is read. */
+export interface Reader extends Staged {
+  readonly slot: number;
+  readonly tokens: Int32Array;
+}
 
-/** Opens the graph without adapters. The one with adapters is opened when it is first needed. */
+/** Fewer tokens are read as decoding reads them: for those the blocks are as fast, and nothing has to be staged. */
+const LEAST_WIDE = 16;
+
+interface Parts {
+  readonly memory: KvMemory;
+  /** Over `memory`. */
+  readonly narrow: StepSessions;
+  /** Over the staging slot, or over `memory` where there is none. Null: the narrow ones read prompts too. */
+  readonly wide: StepSessions | null;
+  /** Null for a float32 cache. */
+  readonly staging: Staging | null;
+  readonly results: StepResults;
+}
+
+/** Opens the sessions; where the cache is int8, runs the samples once. */
 export async function openStepModel(runtime: OnnxRuntime, options: StepModelOptions): Promise<StepModel> {
-  const { threads, spinning, graphs } = options;
-  const plain = await runtime.openSession(graphs.stepFile, { threads, spinning });
-  return new StepModel(runtime, options, plain, { threads, spinning });
+  const { graphs, slots, capacity, threads, spinning, chunkTokens } = options;
+  const { layers, kvHeads, headDim, vocabSize } = graphs.config;
+  const shape = { layers, kvHeads, headDim, slots, capacity };
+  const results = {
+    vocabSize,
+    logits: new Float32Array(slots * vocabSize),
+    logSumExp: new Float32Array(slots),
+  };
+  const { int8Cache, wideSteps } = graphs;
+  const weights = runtime.openWeights(graphs.weightsFile, graphs.weightsTensors);
+  const wideWeights =
+    wideSteps === null ? weights : runtime.openWeights(wideSteps.weightsFile, wideSteps.weightsTensors);
+  const session = { threads, spinning, weights };
+  const opened: StepSessions[] = [];
+  const open = async (files: StepFiles, shared: SharedWeights, kv: KvMemory, steps: CacheSteps | null) => {
+    const memory = { kv, steps, ...results };
+    const sessions = await StepSessions.open(
+      runtime,
+      files,
+      { ...session, weights: shared },
+      memory,
+      chunkTokens,
+    );
+    opened.push(sessions);
+    return sessions;
+  };
+  try {
+    if (int8Cache === null) {
+      const memory = createFloatMemory(shape);
+      const narrow = await open(graphs, weights, memory, null);
+      const wide = wideSteps === null ? null : await open(wideSteps, wideWeights, memory, null);
+      return new StepModel({ memory, results, narrow, wide, staging: null });
+    }
+    const memory = createInt8Memory(shape);
+    const slot = createFloatMemory({ ...shape, slots: 1 });
+    const wide = await open(wideSteps ?? graphs, wideWeights, slot, null);
+    const steps = await measureCacheSteps(wide, slot, options.samples);
+    const staging = new Staging(memory, slot, steps);
+    const narrow = await open(int8Cache, weights, memory, steps);
+    return new StepModel({ memory, results, narrow, wide, staging });
+  } catch (error) {
+    for (const sessions of opened) sessions.close();
+    throw error;
+  } finally {
+    // The sessions hold them from here on.
+    weights.close();
+    wideWeights.close();
+  }
 }
 
 export class StepModel {
@@ -34,41 +105,26 @@ export class StepModel {
   /** f32 [N] */
   readonly logSumExp: Float32Array;
   readonly vocabSize: number;
-  #adapted: InferenceSession | null = null;
-  /** Least recently used first. */
-  readonly #bindings = new Map<number, StepBinding>();
 
-  constructor(
-    private readonly runtime: OnnxRuntime,
-    private readonly options: StepModelOptions,
-    private readonly plain: InferenceSession,
-    private readonly sessionOptions: SessionOptions,
-  ) {
-    const { graphs, slots, capacity } = options;
-    const { layers, kvHeads, headDim, vocabSize } = graphs.config;
-    this.memory = createKvMemory({ layers, kvHeads, headDim, slots, capacity });
-    this.vocabSize = vocabSize;
-    this.logits = new Float32Array(slots * vocabSize);
-    this.logSumExp = new Float32Array(slots);
+  constructor(private readonly parts: Parts) {
+    this.memory = parts.memory;
+    this.vocabSize = parts.results.vocabSize;
+    this.logits = parts.results.logits;
+    this.logSumExp = parts.results.logSumExp;
   }
 
-  /** Reads `count` tokens from `from` on into a slot that holds `past` positions; leaves the logits of the last. */
-  async prefill(
-    slot: number,
-    tokens: Int32Array,
-    from: number,
-    count: number,
-    past: number,
-    layout: AdapterLayout | null,
-  ): Promise<void> {
-    const step = this.#binding(slot, 1, true, layout === null ? this.plain : await this.#openAdapted());
-    step.setWidth(count);
-    for (let i = 0; i < count; i++) step.ids[2 * i] = tokens[from + i] as number;
-    step.seqlens[0] = past + count - 1;
-    step.totalLength[0] = past + count;
-    step.select([count - 1]);
+  /** Reads `count` tokens of a sequence after the `past` positions that its slot holds; leaves the logits of the last. */
+  async prefill(reader: Reader, past: number, count: number, layout: AdapterLayout | null): Promise<void> {
+    const { narrow, wide, staging } = this.parts;
+    const { slot, tokens } = reader;
+    const sessions = wide === null || count < LEAST_WIDE ? narrow : wide;
+    const staged = sessions === wide ? staging : null;
+    staged?.load(reader, slot, past);
+    const step = sessions.binding(staged === null ? slot : 0, 1, 'many', layout !== null);
+    step.read(tokens, past, count);
     if (layout !== null) step.adapt({ layout, rows: [0] });
     await step.run();
+    staged?.store(reader, slot, past, count);
   }
 
   /**
@@ -84,8 +140,7 @@ export class StepModel {
     rows: readonly number[],
     adapters: RowAdapters | null,
   ): Promise<void> {
-    const session = adapters === null ? this.plain : await this.#openAdapted();
-    const step = this.#binding(first, count, false, session);
+    const step = this.parts.narrow.binding(first, count, 'one', adapters !== null);
     let longest = 0;
     for (let row = 0; row < count; row++) {
       const past = pastLengths[row] as number;
@@ -100,57 +155,14 @@ export class StepModel {
     await step.run();
   }
 
-  /** Opens the graph with adapters, so that the first run with one does not wait for it. */
-  async prepareAdapters(): Promise<void> {
-    await this.#openAdapted();
-  }
-
   /** Lets go of all bound adapter weights. */
   releaseAdapters(): void {
-    for (const [key, binding] of this.#bindings) {
-      if ((key & 1) === 0) continue;
-      binding.close();
-      this.#bindings.delete(key);
-    }
+    this.parts.narrow.releaseAdapters();
+    this.parts.wide?.releaseAdapters();
   }
 
   close(): void {
-    for (const binding of this.#bindings.values()) binding.close();
-    this.#bindings.clear();
-    this.plain.close();
-    this.#adapted?.close();
-  }
-
-  async #openAdapted(): Promise<InferenceSession> {
-    const { adapterStepFile } = this.options.graphs;
-    this.#adapted ??= await this.runtime.openSession(adapterStepFile, this.sessionOptions);
-    return this.#adapted;
-  }
-
-  #binding(first: number, count: number, prefill: boolean, session: InferenceSession): StepBinding {
-    const { slots, chunkTokens } = this.options;
-    const adapted = session === this.plain ? 0 : 1;
-    const key = 4 * (first * (slots + 1) + count) + (prefill ? 2 : 0) + adapted;
-    const bindings = this.#bindings;
-    let found = bindings.get(key);
-    if (found === undefined) {
-      if (bindings.size >= MOST_BINDINGS) this.#closeOldest();
-      found = new StepBinding(session, this.#stepMemory, first, count, prefill ? chunkTokens : 1);
-      bindings.set(key, found);
-    } else if (bindings.size > MOST_BINDINGS / 2) {
-      bindings.delete(key);
-      bindings.set(key, found);
-    }
-    return found;
-  }
-
-  get #stepMemory() {
-    return { kv: this.memory, vocabSize: this.vocabSize, logits: this.logits, logSumExp: this.logSumExp };
-  }
-
-  #closeOldest(): void {
-    const [key, oldest] = this.#bindings.entries().next().value as [number, StepBinding];
-    this.#bindings.delete(key);
-    oldest.close();
+    this.parts.narrow.close();
+    this.parts.wide?.close();
   }
 }

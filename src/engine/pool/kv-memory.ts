@@ -1,5 +1,5 @@
-// Keys and values of all slots: for each layer one buffer of keys and one of values, f32 [slots, kvHeads, capacity,
-// headDim]. The memory lies outside the JavaScript heap and is zero pages until a position is first written.
+// Keys and values of slots: for each layer one buffer of keys and one of values, [slots, kvHeads, capacity, headDim] in
+// float32 or int8. The memory lies outside the JavaScript heap and is zero pages until a position is first written.
 
 import { allocate, type TensorView } from '../../runtime/index.js';
 
@@ -12,9 +12,13 @@ export interface KvShape {
   readonly capacity: number;
 }
 
-export interface KvMemory {
+export type KvBuffer = Float32Array | Int8Array;
+
+export interface KvMemory<Buffer extends KvBuffer = KvBuffer> {
   readonly shape: KvShape;
-  /** Keys of layer 0, values of layer 0, keys of layer 1, ... for `count` slots from `first` on, without a copy. */
+  /** Keys of layer 0, values of layer 0, keys of layer 1, ... of all slots. */
+  readonly buffers: readonly Buffer[];
+  /** The same for `count` slots from `first` on, without a copy. */
   views(first: number, count: number): readonly TensorView[];
   /** Copies the first `length` positions of one slot over those of another. */
   copy(from: number, to: number, length: number): void;
@@ -22,21 +26,33 @@ export interface KvMemory {
   exchange(one: number, other: number, length: number): void;
 }
 
-export function createKvMemory(shape: KvShape): KvMemory {
+export const createFloatMemory = (shape: KvShape): KvMemory<Float32Array> =>
+  createKvMemory(shape, 'float32', (size) => new Float32Array(size));
+
+/** What an int8 is worth is nowhere in here; see `staging.ts`. */
+export const createInt8Memory = (shape: KvShape): KvMemory<Int8Array> =>
+  createKvMemory(shape, 'int8', (size) => new Int8Array(size));
+
+function createKvMemory<Buffer extends KvBuffer>(
+  shape: KvShape,
+  type: 'float32' | 'int8',
+  arrayOf: (size: number) => Buffer,
+): KvMemory<Buffer> {
   const { layers, kvHeads, headDim, slots, capacity } = shape;
   const buffers = Array.from(
     { length: 2 * layers },
-    () => allocate('float32', [slots, kvHeads, capacity, headDim]).data as Float32Array,
+    () => allocate(type, [slots, kvHeads, capacity, headDim]).data as Buffer,
   );
   const headSize = capacity * headDim;
   const slotSize = kvHeads * headSize;
-  const scratch = new Float32Array(headSize);
+  const scratch = arrayOf(headSize);
 
   return {
     shape,
+    buffers,
     views: (first, count) =>
       buffers.map((buffer) => ({
-        type: 'float32',
+        type,
         shape: [count, kvHeads, capacity, headDim],
         data: buffer.subarray(first * slotSize, (first + count) * slotSize),
       })),

@@ -2,6 +2,7 @@
 
 import { join } from 'node:path';
 import { UnsupportedError } from '../../errors.js';
+import { cpuFeatures } from '../../runtime/index.js';
 import type { OnProgress } from '../../util/progress.js';
 import { claim } from '../../weights/index.js';
 import { buildDecoderGraphs, type EngineGraphs } from '../decoder-graphs.js';
@@ -48,10 +49,20 @@ export async function preparePrecision(
       precision,
       folder: join(model.folder, 'graphs'),
       sourceDigest: digest,
+      wideSteps: prefersFloatProducts(),
       onProgress: options.onProgress,
     });
   } finally {
     source.close();
     await held.release(true);
   }
+}
+
+/** Instructions that multiply bytes and add the products. */
+const BYTE_PRODUCTS = ['avx512_vnni', 'avx_vnni', 'amx_int8', 'asimddp', 'i8mm'];
+
+/** Whether, for many tokens at once, products of float32 run faster here than those of bytes. */
+function prefersFloatProducts(): boolean {
+  const features = cpuFeatures();
+  return features !== null && !BYTE_PRODUCTS.some((name) => features.includes(name));
 }

@@ -144,3 +144,41 @@ test('in lock-step mode slots go by the order of opening, and a wanted one is wa
   await stepped.settle();
   expect(stepped.heard(4).ids).toHaveLength(4);
 });
+
+describe('q8 with its cache in 8 bits and float32 products for prompts', () => {
+  const longer = Array.from({ length: 70 }, (_, i) => (i * 29 + 5) % 500);
+
+  test('prompts that take turns in the staging slot are read as if alone', async () => {
+    const model = await tinyModel('tiny-llama', 'q8');
+    const alone = async (id: number, ids: readonly number[]) => {
+      const stepped = await openCore({ maxSequences: 1, prefixCacheTokens: 0 }, model);
+      stepped.send(...ask(id, ids, turnOptions({ maxTokens: 1 })));
+      await stepped.settle();
+      return logprobs(stepped, id);
+    };
+    const both = [longer, longer.map((id) => (id * 3 + 1) % 500)];
+    const stepped = await openCore({ prefixCacheTokens: 0 }, model);
+    for (const [id, ids] of both.entries()) stepped.send(...ask(id, ids, turnOptions({ maxTokens: 1 })));
+    await stepped.settle();
+    expect(stepped.core.profile.prefillRuns).toBe(10);
+    for (const [id, ids] of both.entries()) expect(logprobs(stepped, id)).toEqual(await alone(id, ids));
+  });
+
+  test('a turn that was cut back and goes on otherwise is the sequence read at once', async () => {
+    const model = await tinyModel('tiny-llama', 'q8');
+    const greedy = turnOptions({ maxTokens: 12 }, { temperature: 0 });
+    const stepped = await openCore({}, model);
+    stepped.send(...ask(1, longer.slice(0, 40), greedy));
+    while (stepped.heard(1).ids.length < 6) await stepped.tick();
+    stepped.send({ kind: 'cancel', sequence: 1, turn: 0, length: 42 });
+    stepped.send({ kind: 'append', sequence: 1, ids: Int32Array.from(longer.slice(0, 20)) });
+    stepped.send({ kind: 'generate', sequence: 1, turn: 1, options: greedy });
+    await stepped.settle();
+    const whole = await openCore({}, model);
+    const kept = stepped.heard(1).ids.slice(0, 2);
+    whole.send(...ask(1, [...longer.slice(0, 40), ...kept, ...longer.slice(0, 20)], greedy));
+    await whole.settle();
+    const [found, expected] = [logprobs(stepped, 1).slice(-12), logprobs(whole, 1)];
+    expect(Math.abs((found[0] as number) - (expected[0] as number))).toBeLessThan(0.2);
+  });
+});

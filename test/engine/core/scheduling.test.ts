@@ -35,6 +35,23 @@ describe('prefill', () => {
     expect(stepped.heard(3).ids).toEqual(await idsAlone(longPrompt(100), greedy({ maxTokens: 4 })));
   });
 
+  test('alone a prompt is read in whole chunks, beside running sequences in quarters', async () => {
+    const widths = async (running: boolean) => {
+      const stepped = await openCore({ prefillChunkTokens: 64 });
+      if (running) stepped.send(...ask(1, prompt, greedy({ maxTokens: 60 })));
+      await stepped.tick();
+      const before = stepped.core.profile;
+      stepped.send(...ask(2, longPrompt(100), greedy({ maxTokens: 4 })));
+      while (stepped.heard(2).ids.length === 0) await stepped.tick();
+      const { prefillRuns, prefillTokens } = stepped.core.profile;
+      await stepped.settle();
+      expect(stepped.heard(2).ids).toEqual(await idsAlone(longPrompt(100), greedy({ maxTokens: 4 })));
+      return [prefillRuns - before.prefillRuns, prefillTokens - before.prefillTokens];
+    };
+    expect(await widths(false)).toEqual([2, 100]);
+    expect(await widths(true)).toEqual([7, 100]);
+  });
+
   test('a short prompt behind a long one does not wait for it, and short ones without end do not starve it', async () => {
     const stepped = await openCore();
     stepped.send(

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { Compaction, windowOf } from '../../../src/engine/pool/compaction.js';
-import { createKvMemory } from '../../../src/engine/pool/kv-memory.js';
+import { createFloatMemory } from '../../../src/engine/pool/kv-memory.js';
 
 const windowAround = (decodes: number[]) => {
   const window = { first: 0, last: -1 };
@@ -60,7 +60,7 @@ describe('memory', () => {
   const shape = { layers: 2, kvHeads: 2, headDim: 3, slots: 3, capacity: 5 };
   /** Every element its own number. */
   const filled = () => {
-    const memory = createKvMemory(shape);
+    const memory = createFloatMemory(shape);
     memory.views(0, 3).forEach((view, buffer) => {
       for (let i = 0; i < view.data.length; i++) view.data[i] = buffer * 1000 + i;
     });

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { configSchema } from '../../../src/config/index.js';
 import { AdapterStore } from '../../../src/engine/core/adapter-store.js';
+import { calibrationSamples } from '../../../src/engine/core/cache-calibration.js';
 import { EngineCore } from '../../../src/engine/core/engine-core.js';
 import { openStepModel, type StepModel } from '../../../src/engine/core/step-model.js';
 import type { SamplingParameters, TurnOptions } from '../../../src/engine/generator.js';
@@ -58,7 +59,13 @@ async function buildTiny(name: string, precision: GraphPrecision, target: string
     tensors: source.tensors,
   });
   const weights = decoderWeights(config, source);
-  const graphs = await buildDecoderGraphs({ weights, precision, folder: target, sourceDigest: name });
+  const graphs = await buildDecoderGraphs({
+    weights,
+    precision,
+    folder: target,
+    sourceDigest: name,
+    wideSteps: true,
+  });
   return {
     graphs,
     tokenizer: {
@@ -154,8 +161,13 @@ export async function openCore(
     slots: all.maxSequences,
     capacity: all.maxSequenceTokens,
     chunkTokens: all.prefillChunkTokens,
-    threads: 1,
+    threads: all.threads,
     spinning: false,
+    samples: calibrationSamples(
+      createTokenizer(tokenizer),
+      graphs.config.eosTokenIds,
+      all.prefillChunkTokens,
+    ),
   });
   engines.push(step);
   const heard = new Map<number, Heard>();
