@@ -2,5 +2,16 @@
 // Questions and rollouts in; results, comparisons and tables out.
 // Never trains, never chooses what goes live.
 
+export {
+  DEFAULT_RESAMPLING,
+  type Interval,
+  meanInterval,
+  type PairedDifference,
+  pairedDifference,
+  type ResamplingOptions,
+} from './bootstrap.js';
+export { type McNemar, mcnemar } from './mcnemar.js';
+export { fitLogLogLine, fitPowerLaw, type LogLogLine, type PowerLaw } from './power-law.js';
 export { type Question, readQuestions } from './questions.js';
+export { expectedMajAtK, passAtK } from './repeated.js';
 export { isValidation, PARTS, type Part, partOf, selectPart } from './split.js';

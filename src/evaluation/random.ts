@@ -1,0 +1,12 @@
+const { imul } = Math;
+
+/** Uniform numbers in [0, 1) from a seed: SplitMix32, the same on every machine. */
+export function createRandom(seed: number): () => number {
+  let state = seed | 0;
+  return () => {
+    state = (state + 0x9e3779b9) | 0;
+    let mixed = imul(state ^ (state >>> 16), 0x21f0aaad);
+    mixed = imul(mixed ^ (mixed >>> 15), 0x735a2d97);
+    return ((mixed ^ (mixed >>> 15)) >>> 0) / 2 ** 32;
+  };
+}
