@@ -1,6 +1,7 @@
 // Connections to PostgreSQL.
 
-import pg from 'pg';
+import { createRequire } from 'node:module';
+import type { CustomTypesConfig, Pool } from 'pg';
 
 const CONNECTIONS = 4;
 const CONNECT_TIMEOUT_MS = 5000;
@@ -11,7 +12,9 @@ const INT8 = 20;
 const NUMERIC = 1700;
 
 /** A pool whose big integers and sums come as numbers. It connects when it is first used. */
-export function openPostgresPool(url: string): pg.Pool {
+export function openPostgresPool(url: string): Pool {
+  // Only here: with SQLite it would be loaded for nothing.
+  const pg = createRequire(import.meta.url)('pg') as typeof import('pg');
   const pool = new pg.Pool({
     connectionString: url,
     max: CONNECTIONS,
@@ -22,7 +25,7 @@ export function openPostgresPool(url: string): pg.Pool {
     types: {
       getTypeParser: (oid: number, format?: 'text' | 'binary') =>
         oid === INT8 || oid === NUMERIC ? Number : pg.types.getTypeParser(oid, format as 'text'),
-    } as pg.CustomTypesConfig,
+    } as CustomTypesConfig,
   });
   // A connection that breaks while it is idle is replaced; without a listener it would end the process.
   pool.on('error', () => {});

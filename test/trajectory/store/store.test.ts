@@ -33,11 +33,12 @@ const settings: Record<StorageSettings['kind'], () => StorageSettings> = {
 describe.each(['sqlite', 'postgres'] as const)('%s', (kind) => {
   let storage: StorageSettings;
   let store: TrajectoryStore;
-  beforeEach(() => {
+  beforeAll(() => {
     storage = settings[kind]();
     store = openTrajectoryStore({ storage, retry: false });
   });
-  afterEach(() => store.close());
+  afterEach(() => store.delete({}));
+  afterAll(() => store.close());
 
   const newest = { limit: 100, order: 'newest' } as const;
 

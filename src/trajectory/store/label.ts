@@ -1,0 +1,88 @@
+// The label of an answer, worked out from all that was said of it. Explicit rewards come before gold answers; an
+// admin's word before all others; each key counts once, with what it said last.
+
+import { normaliseAnswer } from '../answer.js';
+import type { FeedbackEntry, FeedbackRole } from './types.js';
+
+export interface LabelSource {
+  readonly keyId: string;
+  readonly role: FeedbackRole;
+  /** The entry that counts. */
+  readonly feedbackId: string;
+  readonly createdAt: number;
+}
+
+export type Label =
+  | {
+      readonly kind: 'reward';
+      /** Mean over the keys; in [-1, 1]. */
+      readonly value: number;
+      readonly sources: readonly LabelSource[];
+    }
+  | {
+      readonly kind: 'gold';
+      /** Those that at least half of the keys gave; never empty. */
+      readonly answers: readonly string[];
+      /** The keys that gave one of them. */
+      readonly sources: readonly LabelSource[];
+    }
+  /** Nothing was said, or the keys disagree: a judge or a vote may help. */
+  | { readonly kind: 'none' };
+
+/** @param entries  all feedback of one record, in any order */
+export function labelOf(entries: readonly FeedbackEntry[]): Label {
+  return rewardLabel(entries) ?? goldLabel(entries) ?? { kind: 'none' };
+}
+
+const rewardOf = ({ reward, rating }: FeedbackEntry): number | null => reward ?? rating;
+
+function rewardLabel(entries: readonly FeedbackEntry[]): Label | null {
+  const voices = voicesOf(entries.filter((entry) => rewardOf(entry) !== null));
+  if (voices.length === 0) return null;
+  const sum = voices.reduce((total, entry) => total + (rewardOf(entry) as number), 0);
+  return { kind: 'reward', value: sum / voices.length, sources: voices.map(sourceOf) };
+}
+
+function goldLabel(entries: readonly FeedbackEntry[]): Label | null {
+  const voices = voicesOf(
+    entries.filter(({ goldAnswers }) => goldAnswers !== null && goldAnswers.length > 0),
+  );
+  const byAnswer = new Map<string, { readonly text: string; readonly keys: Set<string> }>();
+  for (const { keyId, goldAnswers } of voices)
+    for (const text of goldAnswers ?? []) {
+      const form = formOf(text);
+      const found = byAnswer.get(form) ?? { text, keys: new Set() };
+      found.keys.add(keyId);
+      byAnswer.set(form, found);
+    }
+  const agreed = [...byAnswer.values()].filter(({ keys }) => 2 * keys.size >= voices.length);
+  if (agreed.length === 0) return null;
+  const keys = new Set(agreed.flatMap((answer) => [...answer.keys]));
+  return {
+    kind: 'gold',
+    answers: agreed.map(({ text }) => text),
+    sources: voices.filter(({ keyId }) => keys.has(keyId)).map(sourceOf),
+  };
+}
+
+/** The last entry of each key; only the admins' where there is one. */
+function voicesOf(entries: readonly FeedbackEntry[]): FeedbackEntry[] {
+  const last = new Map<string, FeedbackEntry>();
+  for (const entry of entries) {
+    const before = last.get(entry.keyId);
+    if (before === undefined || before.sequence < entry.sequence) last.set(entry.keyId, entry);
+  }
+  const voices = [...last.values()].sort((a, b) => a.sequence - b.sequence);
+  const admins = voices.filter(({ role }) => role === 'admin');
+  return admins.length > 0 ? admins : voices;
+}
+
+/** Answers that count as one; articles alone ("A") are compared as written. */
+const formOf = (text: string): string => normaliseAnswer(text) || text.trim().toLowerCase();
+
+const sourceOf = ({ keyId, role, id, createdAt }: FeedbackEntry): LabelSource => ({
+  keyId,
+  role,
+  feedbackId: id,
+  createdAt,
+});
