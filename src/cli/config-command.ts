@@ -1,7 +1,14 @@
 import { Command } from 'commander';
 import { stringify } from 'yaml';
 import { z } from 'zod';
-import { type Config, configSchema, environmentName, homeFolder, indexesFolder } from '../config/index.js';
+import {
+  type Config,
+  configSchema,
+  dataFolder,
+  environmentName,
+  homeFolder,
+  indexesFolder,
+} from '../config/index.js';
 import { contextOf } from './context.js';
 
 /** `config show | schema | paths`: what the settings are, what they may be, and where files lie. */
@@ -24,18 +31,23 @@ export function configCommand(): Command {
     });
   command
     .command('paths')
-    .description('folders of models and indexes')
+    .description('folders of models, indexes and the trajectory store')
     .action((_options, self: Command) => {
       const { config, output } = contextOf(self);
-      const paths = { models: homeFolder(config), indexes: indexesFolder(config) };
-      output.result(paths, `models   ${paths.models}\nindexes  ${paths.indexes}`);
+      const paths = { models: homeFolder(config), indexes: indexesFolder(config), data: dataFolder(config) };
+      output.result(paths, `models   ${paths.models}\nindexes  ${paths.indexes}\ndata     ${paths.data}`);
     });
   return command;
 }
 
-/** API keys are secrets: their number is shown, never their text. */
+/** API keys are secrets: their number is shown, never their text; so is the password in an address. */
 function withoutSecrets(config: Config): unknown {
-  return { ...config, server: { ...config.server, apiKeys: config.server.apiKeys.map(() => '***') } };
+  const { server, store } = config;
+  return {
+    ...config,
+    server: { ...server, apiKeys: server.apiKeys.map(() => '***') },
+    store: { ...store, url: store.url === null ? null : store.url.replace(/:[^/].*@/, ':***@') },
+  };
 }
 
 interface SettingSchema {

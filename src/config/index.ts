@@ -4,7 +4,7 @@
 
 export { childEnvironment, type HubEnvironment, hubEnvironment } from './environment.js';
 export { type ConfigSources, environmentName, loadConfig } from './load.js';
-export { homeFolder, indexesFolder, packageRoot } from './paths.js';
+export { dataFolder, homeFolder, indexesFolder, packageRoot } from './paths.js';
 export {
   type Config,
   configSchema,
@@ -14,5 +14,6 @@ export {
   type RetrievalConfig,
   type RolloutConfig,
   type ServerConfig,
+  type StoreConfig,
   type TrainingConfig,
 } from './schema.js';

@@ -17,3 +17,10 @@ export function homeFolder(config: Pick<Config, 'paths'>): string {
 export function indexesFolder(config: Pick<Config, 'paths'>): string {
   return config.paths.indexes === null ? join(packageRoot, 'index') : resolve(config.paths.indexes);
 }
+
+/** Folder of what must not be lost: `paths.data`, else $XDG_DATA_HOME/searchloop, else ~/.local/share/searchloop. */
+export function dataFolder(config: Pick<Config, 'paths'>): string {
+  if (config.paths.data !== null) return resolve(config.paths.data);
+  const data = process.env.XDG_DATA_HOME;
+  return join(data && isAbsolute(data) ? data : join(homedir(), '.local', 'share'), 'searchloop');
+}

@@ -213,7 +213,45 @@ const evaluation = z.strictObject({
     .describe('Seed of resampling.'),
 });
 
+const store = z.strictObject({
+  kind: z
+    .enum(['sqlite', 'postgres', 'none'])
+    .default('sqlite')
+    .describe('Where answers, feedback and keys are kept; none keeps nothing.'),
+  path: z
+    .string()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe('SQLite file; null is trajectories.db in the data folder.'),
+  url: z
+    .string()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe('Address of the database, for kind postgres: postgres://user:password@host:port/database.'),
+  keepByDefault: z
+    .boolean()
+    .default(true)
+    .describe('Keep the answers to requests that do not say; a request with store false is never kept.'),
+  commitTimeoutMs: int(1, 60_000)
+    .default(250)
+    .describe('Longest wait of an answer for its record; beyond it the answer says stored: false.'),
+  queueBytes: int(1 << 20, 1 << 34)
+    .default(64 << 20)
+    .describe('Records that may wait in memory while the disk is slow or full; more are not kept.'),
+  retentionDays: int(0, 36_500).default(365).describe('Age at which records are deleted; 0 keeps them.'),
+  retentionBytes: int(0, 2 ** 50)
+    .default(20 * 2 ** 30)
+    .describe('Bytes of records beyond which the oldest are deleted; 0 is no limit.'),
+});
+
 const paths = z.strictObject({
+  data: z
+    .string()
+    .nullable()
+    .default(null)
+    .describe('Folder of the trajectory store; null is the user data folder.'),
   home: z
     .string()
     .nullable()
@@ -242,6 +280,7 @@ export const configSchema = z
     rollout: rollout.prefault({}),
     training: training.prefault({}),
     evaluation: evaluation.prefault({}),
+    store: store.prefault({}),
     paths: paths.prefault({}),
     log: log.prefault({}),
   })
@@ -251,6 +290,8 @@ export const configSchema = z
       fail(['retrieval', 'remoteUrl'], 'kind "remote" needs an address');
     if (config.server.streamBufferHardBytes < config.server.streamBufferBytes)
       fail(['server', 'streamBufferHardBytes'], 'must not be below streamBufferBytes');
+    if (config.store.kind === 'postgres' && config.store.url === null)
+      fail(['store', 'url'], 'kind "postgres" needs an address');
     if (config.model.liveAdapter !== null && !(config.model.liveAdapter in config.model.adapters))
       fail(['model', 'liveAdapter'], `"${config.model.liveAdapter}" is not among model.adapters`);
   });
@@ -262,4 +303,5 @@ export type EngineConfig = Config['engine'];
 export type RetrievalConfig = Config['retrieval'];
 export type RolloutConfig = Config['rollout'];
 export type EvaluationConfig = Config['evaluation'];
+export type StoreConfig = Config['store'];
 export type TrainingConfig = Config['training'];
