@@ -31,8 +31,10 @@ export interface BackgroundEncoding extends Encoding {
   close(): Promise<void>;
 }
 
-/** UTF-16 units that any tokenizer encodes within a few milliseconds. */
-const INLINE_LENGTH = 2048;
+/** UTF-8 bytes that are encoded here: a few milliseconds for the worst text, on a busy machine. */
+const INLINE_BYTES = 1024;
+/** What rendering one message costs beside its text, as bytes. */
+const MESSAGE_BYTES = 64;
 
 /** All on this thread: for the command line and for tests. */
 export function inlineEncoding(tokenizer: Tokenizer): Encoding {
@@ -56,16 +58,22 @@ export function createBackgroundEncoding(
   // One text crosses to a thread at once; a vocabulary as objects would hold this thread at every start.
   const start: EncodingStart = { source: JSON.stringify(source) };
   const worker = createLazyWorker<EncodingMethods>('rollout/encoding/worker', start, onFailure);
-  const far = async (length: number) => (length > INLINE_LENGTH ? await worker.client() : null);
+  const far = async (texts: Iterable<string>, bytesEach = 0) =>
+    areLong(texts, bytesEach) ? await worker.client() : null;
+  // The first rendering parses the template, which takes longer than many later ones.
+  if (tokenizer.hasChatTemplate) tokenizer.encodeChat([{ role: 'user', content: 'Hello' }]);
 
   return {
     tokenizer,
     async prompt(messages, window) {
-      const client = await far(sum(messages, (message) => message.content.length));
+      const client = await far(
+        messages.map(({ content }) => content),
+        MESSAGE_BYTES,
+      );
       return client === null ? inline.prompt(messages, window) : client.call('prompt', { messages, window });
     },
     async place(passages, request) {
-      const client = await far(sum(passages, ({ title, text }) => title.length + text.length));
+      const client = await far(passages.flatMap(({ title, text }) => [title, text]));
       return client === null ? inline.place(passages, request) : client.call('place', { passages, request });
     },
     warm: worker.warm,
@@ -73,5 +81,12 @@ export function createBackgroundEncoding(
   };
 }
 
-const sum = <T>(items: readonly T[], size: (item: T) => number): number =>
-  items.reduce((total, item) => total + size(item), 0);
+function areLong(texts: Iterable<string>, bytesEach: number): boolean {
+  let bytes = 0;
+  for (const text of texts) {
+    // Every unit is at least a byte: long texts are not counted out.
+    bytes += bytesEach + (text.length > INLINE_BYTES ? text.length : Buffer.byteLength(text));
+    if (bytes > INLINE_BYTES) return true;
+  }
+  return false;
+}
