@@ -9,6 +9,7 @@ import type { TokenizerSource } from '../tokenizer/index.js';
 import { canonicalJson, sha256Hex } from '../util/digest.js';
 import { AdapterRegistry } from './adapter-registry.js';
 import { Admission } from './admission.js';
+import { buffersOf } from './core/read-adapter.js';
 import type {
   AdapterInfo,
   EngineInfo,
@@ -17,7 +18,15 @@ import type {
   Generator,
   OpenOptions,
 } from './generator.js';
-import type { Command, EngineEvents, EngineMethods, EngineProfile, EngineStart } from './messages.js';
+import type {
+  Command,
+  EngineEvents,
+  EngineMethods,
+  EngineProfile,
+  EngineStart,
+  LoadedAdapter,
+  ReaderMethods,
+} from './messages.js';
 import { RemoteSequence } from './remote-sequence.js';
 
 /** Goes up when the same logits and seed may give another token than before. */
@@ -90,7 +99,7 @@ class WorkerEngine implements Engine {
     this.#admission = new Admission(settings.maxSequences, settings.queueLimit);
     this.#registry = new AdapterRegistry(
       {
-        load: (folder) => this.#worker.call('loadAdapter', { folder }),
+        load: (folder) => this.#loadAdapter(folder),
         drop: (version) => {
           // Closes that were not sent yet must come first.
           this.#flush();
@@ -189,6 +198,20 @@ class WorkerEngine implements Engine {
 
   loadAdapter(name: string, folder: string, options: { replace?: boolean } = {}): Promise<AdapterInfo> {
     return this.#registry.load(name, folder, options.replace ?? false);
+  }
+
+  /** Read in a thread of its own, so that no sequence waits; the weights move from there to the worker. */
+  async #loadAdapter(folder: string): Promise<LoadedAdapter> {
+    const { graphs, settings } = this.#start;
+    const data = { config: graphs.config, maxRank: settings.maxAdapterRank };
+    const reader = await startWorker<ReaderMethods>('engine/adapter-reader', data, { restart: false });
+    try {
+      const adapter = await reader.call('read', { folder });
+      await this.#worker.call('addAdapter', adapter, { transfer: buffersOf(adapter) });
+      return { version: adapter.version, rank: adapter.rank };
+    } finally {
+      await reader.close();
+    }
   }
 
   unloadAdapter(name: string): Promise<void> {

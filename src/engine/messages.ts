@@ -5,6 +5,7 @@ import type { EngineConfig } from '../config/index.js';
 import type { EngineGraphs } from '../model/index.js';
 import type { Method } from '../runtime/index.js';
 import type { TokenizerSource } from '../tokenizer/index.js';
+import type { ReadAdapter } from './core/read-adapter.js';
 import type { TokenAlternative, TurnOptions, TurnStopReason } from './generator.js';
 
 /** Adapter version of the base model. */
@@ -115,8 +116,13 @@ export interface EngineProfile {
 export interface EngineMethods {
   describe: Method<void, WorkerDescription>;
   commands: Method<readonly Command[], void>;
-  loadAdapter: Method<{ readonly folder: string }, LoadedAdapter>;
+  addAdapter: Method<ReadAdapter, void>;
   /** To be called after the sequences of the version were closed. */
   dropAdapter: Method<{ readonly version: string }, void>;
   profile: Method<void, EngineProfile>;
+}
+
+/** Of the thread that reads adapters. */
+export interface ReaderMethods {
+  read: Method<{ readonly folder: string }, ReadAdapter>;
 }

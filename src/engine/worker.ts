@@ -21,7 +21,7 @@ serveWorker<EngineMethods, EngineStart, EngineEvents>(async ({ graphs, tokenizer
     spinning: settings.spinning,
     samples: calibrationSamples(textTokenizer, graphs.config.eosTokenIds, settings.prefillChunkTokens),
   });
-  const adapters = new AdapterStore(graphs.config, settings.maxAdapterRank);
+  const adapters = new AdapterStore(graphs.config);
   const core = new EngineCore({
     model,
     tokenizer: textTokenizer,
@@ -35,9 +35,7 @@ serveWorker<EngineMethods, EngineStart, EngineEvents>(async ({ graphs, tokenizer
     methods: {
       describe: () => ({ onnxruntimeVersion: runtime.version }),
       commands: (commands) => core.accept(commands),
-      loadAdapter({ folder }) {
-        return adapters.load(folder);
-      },
+      addAdapter: (adapter) => adapters.add(adapter),
       dropAdapter: ({ version }) => core.dropAdapter(version),
       profile: () => core.profile,
     },

@@ -7,21 +7,26 @@ import { ADAPTER_GROUPS, type AdapterGroup, GROUP_MODULES, groupShape } from './
 import type { DecoderConfig } from './decoder-config.js';
 import { linearShape } from './decoder-weights.js';
 
-export interface AdapterLayout {
-  readonly adapters: readonly Adapter[];
+/** A layout as plain data, which may move between threads. */
+export interface LayoutData {
   /** Rank columns of each group, at least 1. */
   readonly ranks: Readonly<Record<AdapterGroup, number>>;
+  /** For each group the columns of each adapter. */
+  readonly spans: Readonly<Record<AdapterGroup, readonly Span[]>>;
   /** Graph inputs `lora.<layer>.<group>.a` f32 [in, R] and `.b` f32 [R, out], scales included. */
   readonly inputs: Readonly<Record<string, TensorView>>;
+}
+
+export interface AdapterLayout extends LayoutData {
   /**
    * Graph inputs `lora_mask.<group>` f32 [B, 1, R] for the rows of a batch.
-   * @param rows  index into `adapters` for each row; null for the base model
+   * @param rows  index of an adapter for each row; null for the base model
    */
   masks(rows: readonly (number | null)[]): Readonly<Record<string, TensorView>>;
 }
 
 /** Place of one adapter's columns in a group. */
-interface Span {
+export interface Span {
   readonly start: number;
   readonly end: number;
 }
@@ -48,15 +53,62 @@ export function layOutAdapters(config: DecoderConfig, adapters: readonly Adapter
       inputs[`lora.${layer}.${group}.b`] = { type: 'float32', shape: [ranks[group], outputs], data: b };
     }
   }
+  return adapterLayout({ ranks, spans, inputs });
+}
+
+export function adapterLayout(data: LayoutData): AdapterLayout {
+  const { spans, ranks } = data;
   return {
-    adapters,
-    ranks,
-    inputs,
+    ...data,
     masks: (rows) =>
       Object.fromEntries(
         ADAPTER_GROUPS.map((group) => [`lora_mask.${group}`, maskOf(rows, spans[group], ranks[group])]),
       ),
   };
+}
+
+/** One layout of all adapters of several; costs a copy of their weights, much less than laying them out anew. */
+export function joinLayouts(config: DecoderConfig, layouts: readonly LayoutData[]): AdapterLayout {
+  const inputs: Record<string, TensorView> = {};
+  const spans = {} as Record<AdapterGroup, readonly Span[]>;
+  const ranks = {} as Record<AdapterGroup, number>;
+  for (const group of ADAPTER_GROUPS) {
+    const widths = layouts.map((layout) => layout.ranks[group]);
+    const places = spansOf(widths);
+    ranks[group] = places.at(-1)!.end;
+    spans[group] = layouts.flatMap((layout, index) =>
+      layout.spans[group].map(({ start, end }) => ({
+        start: places[index]!.start + start,
+        end: places[index]!.start + end,
+      })),
+    );
+    const { inputs: inner, outputs } = groupShape(config, group);
+    for (let layer = 0; layer < config.layers; layer++) {
+      const [nameA, nameB] = [`lora.${layer}.${group}.a`, `lora.${layer}.${group}.b`];
+      const a = new Float32Array(inner * ranks[group]);
+      const b = new Float32Array(ranks[group] * outputs);
+      for (const [index, layout] of layouts.entries()) {
+        const { start } = places[index]!;
+        b.set(layout.inputs[nameB]!.data as Float32Array, start * outputs);
+        placeColumns(a, ranks[group], start, layout.inputs[nameA]!.data as Float32Array, widths[index]!);
+      }
+      inputs[nameA] = { type: 'float32', shape: [inner, ranks[group]], data: a };
+      inputs[nameB] = { type: 'float32', shape: [ranks[group], outputs], data: b };
+    }
+  }
+  return adapterLayout({ ranks, spans, inputs });
+}
+
+/** Writes a matrix of `width` columns into one of `columns`, from column `start` on. */
+function placeColumns(
+  target: Float32Array,
+  columns: number,
+  start: number,
+  source: Float32Array,
+  width: number,
+): void {
+  for (let from = 0, to = start; from < source.length; from += width, to += columns)
+    for (let i = 0; i < width; i++) target[to + i] = source[from + i]!;
 }
 
 function modulesOf(adapter: Adapter, layer: number, group: AdapterGroup): readonly AdapterModule[] {

@@ -16,7 +16,13 @@ export {
   type GroupShape,
   groupShape,
 } from './adapter-groups.js';
-export { type AdapterLayout, layOutAdapters } from './adapter-layout.js';
+export {
+  type AdapterLayout,
+  adapterLayout,
+  joinLayouts,
+  type LayoutData,
+  layOutAdapters,
+} from './adapter-layout.js';
 export { type CacheSample, cacheSteps } from './cache-steps.js';
 export type { DecoderArchitecture, DecoderConfig, RopeScaling } from './decoder-config.js';
 export {

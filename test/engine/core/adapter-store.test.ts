@@ -1,34 +1,46 @@
 import { AdapterStore } from '../../../src/engine/core/adapter-store.js';
-import { fixture, tinyModel } from '../support/tiny-models.js';
+import { layOutAdapters, readAdapter } from '../../../src/model/index.js';
+import { fixture, loadAdapter, tinyModel } from '../support/tiny-models.js';
+
+const folderOf = (name: string) => fixture('lora', 'tiny-llama', name);
 
 async function store() {
   const { config } = (await tinyModel()).graphs;
-  const adapters = new AdapterStore(config, 64);
-  const versions = ['policy', 'critic'].map(
-    (name) => adapters.load(fixture('lora', 'tiny-llama', name)).version,
-  );
-  return { adapters, versions: versions as [string, string] };
+  const adapters = new AdapterStore(config);
+  const policy = await loadAdapter({ adapters }, folderOf('policy'));
+  const critic = await loadAdapter({ adapters }, folderOf('critic'));
+  return { adapters, config, policy, critic };
 }
 
 test('a single version has its own columns only, and the same layout every time', async () => {
-  const { adapters, versions } = await store();
-  const one = adapters.combination([versions[0]]);
+  const { adapters, policy } = await store();
+  const one = adapters.combination([policy]);
   expect(one.layout.ranks.o).toBe(4);
-  expect([...one.places]).toEqual([[versions[0], 0]]);
-  expect(adapters.combination([versions[0]])).toBe(one);
-  expect(adapters.load(fixture('lora', 'tiny-llama', 'policy'))).toEqual({ version: versions[0], rank: 4 });
-  expect(adapters.combination([versions[0]])).toBe(one);
+  expect([...one.places]).toEqual([[policy, 0]]);
+  expect(adapters.combination([policy])).toBe(one);
+  expect(await loadAdapter({ adapters }, folderOf('policy'))).toBe(policy);
+  expect(adapters.combination([policy])).toBe(one);
 });
 
 test('several versions share a layout that was made before, in whatever order they are asked for', async () => {
-  const { adapters, versions } = await store();
-  const both = adapters.combination(versions);
+  const { adapters, policy, critic } = await store();
+  const both = adapters.combination([policy, critic]);
   expect(both.layout.ranks.o).toBe(8);
-  expect(adapters.combination([...versions].reverse())).toBe(both);
-  adapters.drop(versions[1]);
-  expect(adapters.has(versions[1])).toBe(false);
-  expect(() => adapters.combination(versions)).toThrow(versions[1]);
-  expect(() => adapters.combination([versions[1]])).toThrow(versions[1]);
-  adapters.load(fixture('lora', 'tiny-llama', 'critic'));
-  expect(adapters.combination(versions)).not.toBe(both);
+  expect(adapters.combination([critic, policy])).toBe(both);
+  adapters.drop(critic);
+  expect(adapters.has(critic)).toBe(false);
+  expect(() => adapters.combination([policy, critic])).toThrow(critic);
+  expect(() => adapters.combination([critic])).toThrow(critic);
+  await loadAdapter({ adapters }, folderOf('critic'));
+  expect(adapters.combination([policy, critic])).not.toBe(both);
+});
+
+test('versions put together afterwards lie as if they had been laid out together', async () => {
+  const { adapters, config, policy, critic } = await store();
+  const { layout } = adapters.combination([policy, critic]);
+  const both = ['policy', 'critic'].map((name) => readAdapter(folderOf(name), config, { maxRank: 64 }));
+  const whole = layOutAdapters(config, both);
+  expect(layout.inputs).toEqual(whole.inputs);
+  expect(layout.spans).toEqual(whole.spans);
+  expect(layout.masks([1, null, 0])).toEqual(whole.masks([1, null, 0]));
 });

@@ -3,7 +3,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { FileFormatError, InvalidInputError } from '../../../src/errors.js';
 import { openWeights, writeSafetensors } from '../../../src/weights/index.js';
-import { ask, fixture, openCore, readJson, type SteppedCore, turnOptions } from '../support/tiny-models.js';
+import {
+  ask,
+  fixture,
+  loadAdapter,
+  openCore,
+  readJson,
+  type SteppedCore,
+  turnOptions,
+} from '../support/tiny-models.js';
 
 const POLICY = fixture('lora', 'tiny-llama', 'policy');
 const CRITIC = fixture('lora', 'tiny-llama', 'critic');
@@ -36,7 +44,7 @@ const greedy = turnOptions({ maxTokens: 12 }, { temperature: 0 });
 /** Greedy ids and log-probabilities of one prompt under one version, in an engine of its own. */
 async function alone(ids: readonly number[], adapter: string | null) {
   const stepped = await openCore();
-  const version = adapter === null ? 'base' : stepped.adapters.load(adapter).version;
+  const version = adapter === null ? 'base' : await loadAdapter(stepped, adapter);
   stepped.send(...ask(1, ids, greedy, { version }));
   await stepped.settle();
   return stepped.heard(1);
@@ -71,7 +79,7 @@ test('one run serves base and two versions side by side; each row is as if alone
   const cold = [await alone(prompt, null), await alone(prompt, POLICY), await alone(prompt, CRITIC)];
   expect(new Set(cold.map(({ ids }) => ids.join())).size).toBe(3);
   const stepped = await openCore();
-  const versions = ['base', stepped.adapters.load(POLICY).version, stepped.adapters.load(CRITIC).version];
+  const versions = ['base', await loadAdapter(stepped, POLICY), await loadAdapter(stepped, CRITIC)];
   for (const [i, version] of versions.entries()) stepped.send(...ask(i, prompt, greedy, { version }));
   await stepped.settle();
   for (const i of versions.keys()) expectSame(stepped.heard(i), cold[i] as (typeof cold)[0]);
@@ -83,8 +91,8 @@ test('one run serves base and two versions side by side; each row is as if alone
 test('versions that come and go in a running batch change nothing for the others', async () => {
   const cold = await alone(prompt, POLICY);
   const stepped = await openCore();
-  const policy = stepped.adapters.load(POLICY).version;
-  const critic = stepped.adapters.load(CRITIC).version;
+  const policy = await loadAdapter(stepped, POLICY);
+  const critic = await loadAdapter(stepped, CRITIC);
   stepped.send(...ask(1, prompt, greedy, { version: policy }));
   for (let i = 0; i < 4; i++) await stepped.tick();
   stepped.send(...ask(2, prompt, turnOptions({ maxTokens: 3 }), { version: critic }));
@@ -98,8 +106,8 @@ test('versions that come and go in a running batch change nothing for the others
 test('keys and values made under one version are never used under another', async () => {
   const cold = [await alone(prompt, CRITIC), await alone(prompt, null)];
   const stepped = await openCore();
-  const policy = stepped.adapters.load(POLICY).version;
-  const critic = stepped.adapters.load(CRITIC).version;
+  const policy = await loadAdapter(stepped, POLICY);
+  const critic = await loadAdapter(stepped, CRITIC);
   stepped.send(...ask(1, prompt, greedy, { version: policy }));
   await stepped.settle();
   stepped.send({ kind: 'close', sequence: 1 });
@@ -116,7 +124,7 @@ test('keys and values made under one version are never used under another', asyn
 
 test('a dropped version leaves nothing behind; a sequence that still asks for it fails by name', async () => {
   const stepped = await openCore();
-  const { version } = stepped.adapters.load(POLICY);
+  const version = await loadAdapter(stepped, POLICY);
   stepped.send(...ask(1, prompt, greedy, { version }));
   await stepped.settle();
   stepped.send({ kind: 'close', sequence: 1 });
@@ -125,7 +133,7 @@ test('a dropped version leaves nothing behind; a sequence that still asks for it
   stepped.send(...ask(2, prompt, greedy, { version }));
   await stepped.settle();
   expect(stepped.heard(2).failure?.error.message).toContain(version);
-  expect(stepped.adapters.load(POLICY).version).toBe(version);
+  expect(await loadAdapter(stepped, POLICY)).toBe(version);
   stepped.send(...ask(3, prompt, greedy, { version }));
   await stepped.settle();
   expect(stepped.core.profile.sharedTokens).toBe(0);
@@ -133,17 +141,17 @@ test('a dropped version leaves nothing behind; a sequence that still asks for it
 });
 
 test('an adapter with NaN, infinity or an absurd weight is refused when it is loaded', async () => {
-  const { adapters } = await openCore();
+  const stepped = await openCore();
   for (const [name, value] of [
     ['nan', Number.NaN],
     ['infinite', Number.POSITIVE_INFINITY],
   ] as const) {
     const bad = await changed(name, (old, tensor) => (tensor.includes('v_proj.lora_A') ? value : old));
-    expect(() => adapters.load(bad)).toThrow(FileFormatError);
+    await expect(loadAdapter(stepped, bad)).rejects.toThrow(FileFormatError);
   }
   const huge = await changed('huge', (old, tensor) => (tensor.includes('v_proj.lora_A') ? 1e30 : old));
-  expect(() => adapters.load(huge)).toThrow(InvalidInputError);
-  expect(() => adapters.load(huge)).toThrow(/lora_A of v in layer 0/);
+  await expect(loadAdapter(stepped, huge)).rejects.toThrow(InvalidInputError);
+  await expect(loadAdapter(stepped, huge)).rejects.toThrow(/lora_A of v in layer 0/);
 });
 
 test('an adapter as large as is accepted harms nobody but its own sequence', async () => {
@@ -153,9 +161,9 @@ test('an adapter as large as is accepted harms nobody but its own sequence', asy
   );
   const cold = [await alone(prompt, null), await alone(prompt, POLICY)];
   const stepped = await openCore();
-  const policy = stepped.adapters.load(POLICY).version;
+  const policy = await loadAdapter(stepped, POLICY);
   stepped.send(...ask(1, prompt, greedy), ...ask(2, prompt, greedy, { version: policy }));
-  stepped.send(...ask(3, prompt, greedy, { version: stepped.adapters.load(wild).version }));
+  stepped.send(...ask(3, prompt, greedy, { version: await loadAdapter(stepped, wild) }));
   await stepped.settle();
   expectSame(stepped.heard(1), cold[0] as (typeof cold)[0]);
   expectSame(stepped.heard(2), cold[1] as (typeof cold)[0]);
@@ -164,7 +172,7 @@ test('an adapter as large as is accepted harms nobody but its own sequence', asy
 test('logits that are not finite end their sequence by name; the others in the same runs go on unharmed', async () => {
   const cold = [await alone(prompt, null), await alone(prompt, POLICY)];
   const stepped = await openCore();
-  const policy = stepped.adapters.load(POLICY).version;
+  const policy = await loadAdapter(stepped, POLICY);
   stepped.send(...ask(1, prompt, greedy), ...ask(2, prompt, greedy, { version: policy }));
   while ([1, 2].some((id) => stepped.heard(id).ids.length === 0)) await stepped.tick();
   stepped.send(...ask(3, prompt.slice(4), greedy, { version: policy }));

@@ -3,7 +3,7 @@
 
 import fc from 'fast-check';
 import type { Command } from '../../../src/engine/messages.js';
-import { fixture, openCore, type SteppedCore, turnOptions } from '../support/tiny-models.js';
+import { fixture, loadAdapter, openCore, type SteppedCore, turnOptions } from '../support/tiny-models.js';
 
 interface Turn {
   readonly append: readonly number[];
@@ -55,7 +55,7 @@ async function play(
 ): Promise<Map<number, number[]>> {
   const versions = new Map<string, string>([['base', 'base']]);
   for (const name of ADAPTERS)
-    versions.set(name, stepped.adapters.load(fixture('lora', 'tiny-llama', name)).version);
+    versions.set(name, await loadAdapter(stepped, fixture('lora', 'tiny-llama', name)));
   const seen = new Map<number, number[]>();
   const states = new Map(
     [...scripts].map(([id, { start }]) => [id, { turn: -1, until: start, length: 0, from: 0 }]),

@@ -7,6 +7,7 @@ import { configSchema } from '../../../src/config/index.js';
 import { AdapterStore } from '../../../src/engine/core/adapter-store.js';
 import { calibrationSamples } from '../../../src/engine/core/cache-calibration.js';
 import { EngineCore } from '../../../src/engine/core/engine-core.js';
+import { readLaidOut } from '../../../src/engine/core/read-adapter.js';
 import { openStepModel, type StepModel } from '../../../src/engine/core/step-model.js';
 import type { SamplingParameters, TurnOptions } from '../../../src/engine/generator.js';
 import { createEngine, type Engine, type EngineOptions, RAW_POLICY } from '../../../src/engine/index.js';
@@ -177,7 +178,7 @@ export async function openCore(
     return found;
   };
   const batches: EngineEvents[] = [];
-  const adapters = new AdapterStore(graphs.config, all.maxAdapterRank);
+  const adapters = new AdapterStore(graphs.config);
   const core = new EngineCore({
     model: step,
     tokenizer: createTokenizer(tokenizer),
@@ -213,6 +214,16 @@ export async function openCore(
     },
     heard: of,
   };
+}
+
+/** Reads a PEFT folder into a stepped core. @returns its version */
+export async function loadAdapter(
+  { adapters }: Pick<SteppedCore, 'adapters'>,
+  path: string,
+): Promise<string> {
+  const adapter = readLaidOut(path, (await tinyModel()).graphs.config, 64);
+  adapters.add(adapter);
+  return adapter.version;
 }
 
 /** Commands that open a sequence, append a prompt and start a turn. */

@@ -1,0 +1,46 @@
+// A PEFT folder, read, checked and laid out for the graph. Takes some tenths of a second, so not in the thread that decodes.
+
+import { InvalidInputError } from '../../errors.js';
+import {
+  type Adapter,
+  type DecoderConfig,
+  type LayoutData,
+  layOutAdapters,
+  readAdapter,
+} from '../../model/index.js';
+import type { LoadedAdapter } from '../messages.js';
+
+/**
+ * Largest absolute value of an adapter's weights. In a mixed batch every row is multiplied with every adapter before the
+ * mask takes away what is not its own; a product that overflowed would turn the mask's 0 into NaN, for other rows too.
+ */
+const LARGEST_WEIGHT = 1e6;
+
+export interface ReadAdapter extends LoadedAdapter {
+  readonly layout: LayoutData;
+}
+
+/** @throws what `readAdapter` does; {InvalidInputError} a weight is too large */
+export function readLaidOut(folder: string, config: DecoderConfig, maxRank: number): ReadAdapter {
+  const adapter = readAdapter(folder, config, { maxRank });
+  checkSize(adapter, folder);
+  const { ranks, spans, inputs } = layOutAdapters(config, [adapter]);
+  return { version: adapter.digest, rank: adapter.rank, layout: { ranks, spans, inputs } };
+}
+
+/** Memory that may move with the adapter to another thread. */
+export const buffersOf = ({ layout }: ReadAdapter): ArrayBuffer[] =>
+  Object.values(layout.inputs).map(({ data }) => data.buffer as ArrayBuffer);
+
+function checkSize(adapter: Adapter, folder: string): void {
+  for (const { layer, module, scale, a, b } of adapter.modules)
+    for (const [side, values, factor] of [
+      ['A', a, 1],
+      ['B', b, scale],
+    ] as const)
+      for (const value of values)
+        if (!(Math.abs(value * factor) <= LARGEST_WEIGHT))
+          throw new InvalidInputError(
+            `${folder}: lora_${side} of ${module} in layer ${layer} holds ${value} (scale ${factor}); at most ${LARGEST_WEIGHT} is accepted`,
+          );
+}
