@@ -49,8 +49,8 @@ export async function decode(
   );
   await Promise.all(
     opened.map(async (sequence, index) => {
-      // The same context in every round, so that it is copied and not read in again.
-      sequence.append(randomIds(engine, context, index + 1));
+      // One context for all but its last token: it is read once and copied, in every round.
+      sequence.append([...randomIds(engine, context - 1, 1), 100 + index]);
       for await (const _step of sequence.generate(turn(tokens + SLACK))) {
         counts[index]!++;
         if (begin === 0 && counts.every((count) => count >= 2)) {
