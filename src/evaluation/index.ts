@@ -15,3 +15,4 @@ export { fitLogLogLine, fitPowerLaw, type LogLogLine, type PowerLaw } from './po
 export { type Question, readQuestions } from './questions.js';
 export { expectedMajAtK, passAtK } from './repeated.js';
 export { isValidation, PARTS, type Part, partOf, selectPart } from './split.js';
+export * from './tiny-world/index.js';

@@ -37,6 +37,8 @@ export interface WarmStartSummary {
 }
 
 const DEFAULT_RETRY_SHARE = 0.08;
+/** Questions worked on at once: their searches are answered together. */
+const AT_ONCE = 8;
 
 /**
  * @throws {InvalidInputError} a question of the validation part
@@ -53,21 +55,26 @@ export async function makeWarmStart(options: WarmStartOptions): Promise<WarmStar
   const writer = await openJsonLines(output);
   const report = (): void =>
     options.onProgress?.({ stage: 'warm start', done: lines.length, total: count, unit: 'trajectories' });
-  try {
-    for (const question of balancedOrder(questions)) {
-      if (lines.length >= count) break;
-      if (signal?.aborted) throw new CancelledError();
-      if (done.has(question.id)) continue;
-      const retries = lines.filter(({ kind }) => kind === 'retry').length;
-      const mayRetry = retries < (options.retryShare ?? DEFAULT_RETRY_SHARE) * count;
-      const line = await lineFor(question, options, settingsDigest, mayRetry);
-      if (typeof line === 'string') {
-        countUp(left, question.dataset, line);
-        continue;
-      }
+  const keep = async (question: Question, line: WarmStartLine | string): Promise<void> => {
+    const retries = lines.filter(({ kind }) => kind === 'retry').length;
+    const tooMany = retries >= (options.retryShare ?? DEFAULT_RETRY_SHARE) * count;
+    if (typeof line === 'string') countUp(left, question.dataset, line);
+    else if (line.kind === 'retry' && tooMany) countUp(left, question.dataset, 'enough second tries');
+    else {
       await writer.append(line);
       lines.push(line);
       report();
+    }
+  };
+  try {
+    const wanted = balancedOrder(questions).filter(({ id }) => !done.has(id));
+    for (let at = 0; at < wanted.length && lines.length < count; at += AT_ONCE) {
+      if (signal?.aborted) throw new CancelledError();
+      const together = wanted.slice(at, at + AT_ONCE);
+      const made = await Promise.all(together.map((question) => lineFor(question, options, settingsDigest)));
+      // In order, so that the file does not depend on which search was faster.
+      for (const [i, line] of made.entries())
+        if (lines.length < count) await keep(together[i] as Question, line);
     }
   } finally {
     await writer.close();
@@ -145,13 +152,11 @@ async function lineFor(
   question: Question,
   options: WarmStartOptions,
   settingsDigest: string,
-  mayRetry: boolean,
 ): Promise<WarmStartLine | string> {
   const { house, topK, signal } = options;
   const settings = { searches: house.config.actionBudget, pages: await pagesOf(question, house) };
   const reasons: string[] = [];
   for (const script of scriptsFor(question, settings)) {
-    if (script.kind === 'retry' && !mayRetry) continue;
     const record = await tryScript(question, script, { house, topK, signal });
     if (typeof record === 'string') {
       reasons.push(record);

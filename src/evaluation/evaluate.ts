@@ -1,0 +1,158 @@
+// Answers many questions at once and keeps each result as it comes, so that a run that was stopped goes on.
+
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { CancelledError, FileFormatError, IntegrityError } from '../errors.js';
+import { writeFileAtomic } from '../util/atomic-file.js';
+import { canonicalJson, sha256Hex } from '../util/digest.js';
+import { type JsonLinesWriter, openJsonLines, readJsonLines } from '../util/json-lines.js';
+import type { OnProgress } from '../util/progress.js';
+import { type AnsweredQuestion, type AnswerOptions, answerQuestion } from './answer-question.js';
+import type { Question } from './questions.js';
+import { type QuestionResult, questionResult } from './result.js';
+
+export interface EvaluationOptions extends AnswerOptions {
+  readonly questions: readonly Question[];
+  /** Questions answered at once. */
+  readonly concurrency: number;
+  /** Folder for `results.jsonl` and `settings.json`; absent: nothing is written, nothing resumed. */
+  readonly output?: string;
+  /** All that shapes the answers; results in `output` with other settings are refused. */
+  readonly settings?: Readonly<Record<string, unknown>>;
+  readonly onProgress?: OnProgress;
+  readonly onAnswered?: (answered: AnsweredQuestion) => void;
+}
+
+/** Digest of the settings of an evaluation: what every number of it carries. */
+export const settingsDigest = (settings: Readonly<Record<string, unknown>>): string =>
+  sha256Hex(canonicalJson(settings));
+
+/** Questions in an order of their own hash: any first part of it is a fair sample. */
+export const sampleOrder = (questions: readonly Question[]): Question[] =>
+  questions
+    .map((question) => ({ question, key: sha256Hex(`e${question.id}`) }))
+    .sort((a, b) => (a.key < b.key ? -1 : 1))
+    .map(({ question }) => question);
+
+/**
+ * Results of all questions, in their order. Lines of `output` are taken for questions that were answered before.
+ * @throws {IntegrityError} `output` was begun with other settings; the message holds both digests
+ * @throws {CancelledError} the signal fired; what was answered is kept
+ */
+export async function evaluate(options: EvaluationOptions): Promise<QuestionResult[]> {
+  const { questions, concurrency, output, settings = {}, onProgress, signal } = options;
+  const results = output === undefined ? new Map() : await begun(output, settings);
+  const wanted = questions.filter(({ id }) => !results.has(id));
+  const writer = output === undefined ? null : await openJsonLines(join(output, 'results.jsonl'));
+  const report = (): void =>
+    onProgress?.({
+      stage: 'evaluate',
+      done: questions.length - wanted.length + finished,
+      total: questions.length,
+      unit: 'questions',
+    });
+  let finished = 0;
+  let next = 0;
+  let failed = false;
+  const work = async (): Promise<void> => {
+    while (next < wanted.length && !failed) {
+      const question = wanted[next++] as Question;
+      if (signal?.aborted) throw new CancelledError();
+      const answered = await answerQuestion(question, options);
+      await keep(answered, results, writer);
+      options.onAnswered?.(answered);
+      finished += 1;
+      report();
+    }
+  };
+  try {
+    report();
+    await allSettled(Array.from({ length: Math.min(concurrency, wanted.length) }, work), () => {
+      failed = true;
+    });
+  } finally {
+    await writer?.close();
+  }
+  return questions.map(({ id }) => results.get(id) as QuestionResult);
+}
+
+async function keep(
+  { result }: AnsweredQuestion,
+  results: Map<string, QuestionResult>,
+  writer: JsonLinesWriter | null,
+): Promise<void> {
+  await writer?.append(result);
+  results.set(result.id, result);
+}
+
+/** Waits for all and throws the first failure; `onFailure` tells the others to take nothing new. */
+async function allSettled(work: readonly Promise<void>[], onFailure: () => void): Promise<void> {
+  const settled = await Promise.allSettled(
+    work.map((item) =>
+      item.catch((error: unknown) => {
+        onFailure();
+        throw error;
+      }),
+    ),
+  );
+  const failure = settled.find((item) => item.status === 'rejected');
+  if (failure !== undefined) throw failure.reason;
+}
+
+/** Results of an earlier run with the same settings. */
+async function begun(
+  output: string,
+  settings: Readonly<Record<string, unknown>>,
+): Promise<Map<string, QuestionResult>> {
+  const digest = settingsDigest(settings);
+  const known = await readSettings(output);
+  if (known === null)
+    await writeFileAtomic(
+      join(output, 'settings.json'),
+      `${JSON.stringify({ digest, settings }, null, 2)}\n`,
+    );
+  else if (known.digest !== digest)
+    throw new IntegrityError(
+      `${output} holds results of other settings: their digest is ${known.digest}, that of this run ${digest}; name another folder`,
+    );
+  return new Map((await readResults(output)).map((result) => [result.id, result]));
+}
+
+export interface EvaluationSettings {
+  readonly digest: string;
+  readonly settings: Readonly<Record<string, unknown>>;
+}
+
+/** Settings of a folder of results; null where there are none. */
+export async function readSettings(folder: string): Promise<EvaluationSettings | null> {
+  const path = join(folder, 'settings.json');
+  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null;
+    throw error;
+  });
+  if (text === null) return null;
+  try {
+    return JSON.parse(text) as EvaluationSettings;
+  } catch (cause) {
+    throw new FileFormatError(`${path}: expected JSON: ${(cause as Error).message}`, { cause });
+  }
+}
+
+/** Results in a folder, in the order in which they came. */
+export async function readResults(folder: string): Promise<QuestionResult[]> {
+  const results: QuestionResult[] = [];
+  const path = join(folder, 'results.jsonl');
+  try {
+    for await (const { value, line } of readJsonLines(path)) {
+      const parsed = questionResult.safeParse(value);
+      if (!parsed.success)
+        throw new IntegrityError(
+          `${path}, line ${line} is no result of this version: ${parsed.error.message}`,
+        );
+      results.push(parsed.data);
+    }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+  }
+  return results;
+}

@@ -1,0 +1,33 @@
+// What is kept of one question: small enough for a line, complete enough for every table.
+
+import { z } from 'zod';
+import type { TrajectoryStop } from '../trajectory/index.js';
+
+const STOPS = ['answer', 'length', 'budget', 'cancelled', 'stop'] as const satisfies TrajectoryStop[];
+
+export const questionResult = z.strictObject({
+  id: z.string(),
+  dataset: z.string(),
+  /** null where the rollout ended without one. */
+  answer: z.string().nullable(),
+  em: z.union([z.literal(0), z.literal(1)]),
+  subEm: z.union([z.literal(0), z.literal(1)]),
+  f1: z.number(),
+  searches: z.number(),
+  duplicateSearches: z.number(),
+  queries: z.array(z.string()),
+  validActions: z.number(),
+  invalidActions: z.number(),
+  /** Format score of SSRL. */
+  formatScore: z.number(),
+  /** A gold answer stands in what was shown of the passages; null for yes/no and where nothing was searched. */
+  goldShown: z.boolean().nullable(),
+  promptTokens: z.number(),
+  injectedTokens: z.number(),
+  completionTokens: z.number(),
+  seconds: z.number(),
+  stop: z.enum(STOPS),
+  adapterVersion: z.string(),
+});
+
+export type QuestionResult = z.infer<typeof questionResult>;

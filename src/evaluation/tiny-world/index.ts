@@ -1,0 +1,25 @@
+export { buildWorldIndexes, emptyRetriever, WORLD_INDEXES } from './indexes.js';
+export {
+  TINY_MODEL_SHAPE,
+  type TinyModelShape,
+  writeRandomModel,
+  writeTinyModelFiles,
+} from './model.js';
+export { type WorldQuestion, worldPassages, worldQuestions } from './questions.js';
+export {
+  type EntityKind,
+  QUESTION_FORMS,
+  type QuestionForm,
+  RELATIONS,
+  type RelationName,
+} from './relations.js';
+export { TINY_WORLD_PROMPT } from './tokenizer.js';
+export { answerTurn, type KnownFact, searchTurn } from './turns.js';
+export {
+  createWorld,
+  type Fact,
+  WORLD_SETTINGS,
+  type World,
+  type WorldPart,
+  type WorldSettings,
+} from './world.js';

@@ -1,0 +1,58 @@
+// Indexes over the world's passages: one of all facts, which held-out questions are asked against, and one without
+// those behind held-out questions, which training searches. What a policy is trained on can then not hold them.
+
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { buildIndex, type Embedder, type Retriever } from '../../retrieval/index.js';
+import { writeFileAtomic } from '../../util/atomic-file.js';
+import { sha256Hex } from '../../util/digest.js';
+import { worldPassages } from './questions.js';
+import type { World } from './world.js';
+
+/** Names of the index folders. */
+export const WORLD_INDEXES = { all: 'tiny-world', training: 'tiny-world-training' } as const;
+
+const DIMENSION = 8;
+
+/** An index needs vectors, a search by words does not look at them: numbers of a text's digest will do. */
+const digestEmbedder: Embedder = {
+  info: { id: 'text-digest', digest: sha256Hex(`text digest ${DIMENSION}`), dimension: DIMENSION },
+  embed: async (texts) => {
+    const vectors = new Float32Array(texts.length * DIMENSION);
+    texts.forEach((text, i) => {
+      const bytes = Buffer.from(sha256Hex(text), 'hex');
+      for (let d = 0; d < DIMENSION; d++) vectors[i * DIMENSION + d] = bytes.readUInt8(d) / 255 - 0.5;
+    });
+    return vectors;
+  },
+  close: async () => {},
+};
+
+/**
+ * Builds both indexes under `folder`, to be searched with `retrieval.kind` bm25.
+ * @returns their folders
+ */
+export async function buildWorldIndexes(
+  folder: string,
+  world: World,
+): Promise<Readonly<Record<keyof typeof WORLD_INDEXES, string>>> {
+  const build = async (name: keyof typeof WORLD_INDEXES): Promise<string> => {
+    const output = join(folder, WORLD_INDEXES[name]);
+    const passages = worldPassages(world, name === 'all' ? ['training', 'held-out'] : ['training']);
+    const corpus = passages.map((passage) => `${JSON.stringify(passage)}\n`).join('');
+    const input = join(folder, `${WORLD_INDEXES[name]}-${sha256Hex(corpus).slice(0, 12)}.jsonl`);
+    if (existsSync(input) && existsSync(join(output, 'manifest.json'))) return output;
+    await writeFileAtomic(input, corpus);
+    await buildIndex({ input, output, embedder: digestEmbedder, restart: true });
+    return output;
+  };
+  return { all: await build('all'), training: await build('training') };
+}
+
+/** A search engine that knows nothing. */
+export const emptyRetriever: Retriever = {
+  info: { kind: 'bm25', name: 'empty', passageCount: 0 },
+  snapshotId: 'empty',
+  search: async (queries) => queries.map(() => []),
+  close: async () => {},
+};

@@ -1,0 +1,47 @@
+// What can be said of the things of the world, and what can be asked of them.
+
+export type EntityKind = 'person' | 'town' | 'river';
+
+export type RelationName = 'birthplace' | 'teacher' | 'spouse' | 'founder' | 'river';
+
+export interface Relation {
+  readonly subject: EntityKind;
+  readonly object: EntityKind;
+  /** A passage's whole text, with the holes {s} and {o}. */
+  readonly sentence: string;
+  /** What is searched for beside the subject's name. */
+  readonly keyword: string;
+}
+
+export const RELATIONS: Readonly<Record<RelationName, Relation>> = {
+  birthplace: { subject: 'person', object: 'town', sentence: '{s} was born in {o} .', keyword: 'born' },
+  teacher: { subject: 'person', object: 'person', sentence: '{s} was taught by {o} .', keyword: 'taught' },
+  spouse: { subject: 'person', object: 'person', sentence: '{s} was married to {o} .', keyword: 'married' },
+  founder: { subject: 'town', object: 'person', sentence: '{s} was founded by {o} .', keyword: 'founded' },
+  river: { subject: 'town', object: 'river', sentence: '{s} lies on river {o} .', keyword: 'river' },
+};
+
+/** Relations to follow one after the other, and the question that asks for what stands at their end. */
+export interface QuestionForm {
+  readonly path: readonly RelationName[];
+  readonly text: string;
+}
+
+export const QUESTION_FORMS: readonly QuestionForm[] = [
+  { path: ['birthplace'], text: 'where was {s} born ?' },
+  { path: ['teacher'], text: 'who taught {s} ?' },
+  { path: ['spouse'], text: 'who married {s} ?' },
+  { path: ['founder'], text: 'who founded {s} ?' },
+  { path: ['river'], text: 'on which river lies {s} ?' },
+  { path: ['birthplace', 'river'], text: 'on which river lies the birthplace of {s} ?' },
+  { path: ['birthplace', 'founder'], text: 'who founded the birthplace of {s} ?' },
+  { path: ['teacher', 'birthplace'], text: 'where was the teacher of {s} born ?' },
+  { path: ['teacher', 'spouse'], text: 'who married the teacher of {s} ?' },
+  { path: ['spouse', 'birthplace'], text: 'where was the spouse of {s} born ?' },
+  { path: ['spouse', 'teacher'], text: 'who taught the spouse of {s} ?' },
+  { path: ['founder', 'birthplace'], text: 'where was the founder of {s} born ?' },
+  { path: ['founder', 'teacher'], text: 'who taught the founder of {s} ?' },
+];
+
+export const fill = (text: string, subject: string, object = ''): string =>
+  text.replace('{s}', subject).replace('{o}', object);

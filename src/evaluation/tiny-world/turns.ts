@@ -1,0 +1,28 @@
+// What a policy of the tiny world writes, turn by turn.
+
+import { fill, RELATIONS, type RelationName } from './relations.js';
+
+/** A fact as a thought repeats it. */
+export interface KnownFact {
+  readonly subject: string;
+  readonly relation: RelationName;
+  readonly object: string;
+}
+
+const factText = ({ subject, relation, object }: KnownFact): string =>
+  fill(RELATIONS[relation].sentence, subject, object);
+
+/** @param known  what the last search told; null at the first turn */
+export function searchTurn(subject: string, keyword: string, known: KnownFact | null): string {
+  const thought = known === null ? 'i need to search .' : `${factText(known)} i need more .`;
+  const query = keyword === '' ? subject : `${subject} ${keyword}`;
+  return `<think> ${thought}</think><search> ${query}</search>`;
+}
+
+export function answerTurn(known: KnownFact | null, answer: string): string {
+  const thought = known === null ? 'i know this .' : factText(known);
+  return `<think> ${thought}</think><answer> ${answer}</answer>`;
+}
+
+/** Words of thoughts beyond those of facts. */
+export const THOUGHT_WORDS = 'i need to search more know this .';
