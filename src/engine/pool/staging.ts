@@ -30,58 +30,57 @@ export class Staging {
   load(owner: Staged, slot: number, length: number): void {
     if (this.#owner !== owner) owner.stagedLength = 0;
     this.#owner = owner;
-    const from = Math.min(owner.stagedLength, length);
-    this.#each(slot, (rounded, exact, steps, pooled, staged) => {
-      const { headDim } = this.pool.shape;
-      for (let at = from * headDim; at < length * headDim; at += headDim)
-        for (let channel = 0; channel < headDim; channel++)
-          exact[staged + at + channel] =
-            (rounded[pooled + at + channel] as number) * (steps[channel] as number);
-    });
+    this.#each(slot, Math.min(owner.stagedLength, length), length, scale);
     owner.stagedLength = length;
   }
 
   /** Rounds `count` positions from `from` on, here and in the sequence's slot. */
   store(owner: Staged, slot: number, from: number, count: number): void {
-    this.#each(slot, (rounded, exact, steps, pooled, staged) => {
-      const { headDim } = this.pool.shape;
-      const inverses = steps.map((step) => 1 / step);
-      for (let at = from * headDim; at < (from + count) * headDim; at += headDim)
-        for (let channel = 0; channel < headDim; channel++) {
-          const place = staged + at + channel;
-          const nearest = Math.round((exact[place] as number) * (inverses[channel] as number));
-          const value = nearest > HIGHEST ? HIGHEST : nearest < LOWEST ? LOWEST : nearest;
-          rounded[pooled + at + channel] = value;
-          exact[place] = value * (steps[channel] as number);
-        }
-    });
+    this.#each(slot, from, from + count, round);
     owner.stagedLength = from + count;
   }
 
-  /** Calls for each head of each buffer; `pooled` and `staged` are where its positions begin. */
+  /** Calls for positions `from` to `to` of each head of each buffer. */
   #each(
     slot: number,
-    act: (
-      rounded: Int8Array,
-      exact: Float32Array,
-      steps: Float32Array,
-      pooled: number,
-      staged: number,
-    ) => void,
+    from: number,
+    to: number,
+    act: (rounded: Int8Array, exact: Float32Array, steps: Float32Array) => void,
   ): void {
     const { kvHeads, headDim, capacity } = this.pool.shape;
-    const headSize = capacity * headDim;
     for (const [index, rounded] of this.pool.buffers.entries()) {
       const exact = this.slot.buffers[index] as Float32Array;
       const steps = this.steps[index] as Float32Array;
-      for (let head = 0; head < kvHeads; head++)
+      for (let head = 0; head < kvHeads; head++) {
+        const [pooled, staged] = [(slot * kvHeads + head) * capacity, head * capacity];
         act(
-          rounded,
-          exact,
+          rounded.subarray((pooled + from) * headDim, (pooled + to) * headDim),
+          exact.subarray((staged + from) * headDim, (staged + to) * headDim),
           steps.subarray(head * headDim, (head + 1) * headDim),
-          (slot * kvHeads + head) * headSize,
-          head * headSize,
         );
+      }
     }
   }
+}
+
+// Plain functions over whole positions: they touch millions of numbers for each chunk.
+
+function scale(rounded: Int8Array, exact: Float32Array, steps: Float32Array): void {
+  const width = steps.length;
+  for (let at = 0; at < rounded.length; at += width)
+    for (let channel = 0; channel < width; channel++)
+      exact[at + channel] = (rounded[at + channel] as number) * (steps[channel] as number);
+}
+
+function round(rounded: Int8Array, exact: Float32Array, steps: Float32Array): void {
+  const width = steps.length;
+  const inverses = steps.map((step) => 1 / step);
+  for (let at = 0; at < exact.length; at += width)
+    for (let channel = 0; channel < width; channel++) {
+      const wanted = (exact[at + channel] as number) * (inverses[channel] as number);
+      const nearest = Math.trunc(wanted < 0 ? wanted - 0.5 : wanted + 0.5);
+      const value = nearest > HIGHEST ? HIGHEST : nearest < LOWEST ? LOWEST : nearest;
+      rounded[at + channel] = value;
+      exact[at + channel] = value * (steps[channel] as number);
+    }
 }
