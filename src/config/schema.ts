@@ -187,7 +187,6 @@ const training = z.strictObject({
     .describe('Reward of a rollout.'),
   formatWeight: z.number().min(0).max(1).default(0.1).describe('Part of the format in it.'),
   searchCost: z.number().min(0).default(0).describe('Taken off the reward for each search.'),
-  temperature: z.number().min(0).max(2).default(1).describe('Of rollouts in training.'),
   actionBudget: preset(int(1, 64)).describe('rollout.actionBudget in training.'),
   turnTokens: preset(int(1, 32_768)).describe('rollout.turnTokens in training.'),
   observationTokens: preset(int(16, 32_768)).describe('rollout.observationTokens in training.'),

@@ -31,7 +31,7 @@ export {
 export { derivedSeed, itemsBetween, randomNumbers, shuffledOrder } from './random.js';
 export type { RolloutFacts, TrainingSequence } from './step/sequences.js';
 export { type DecoderSpec, openDecoder, openDecoderWeights } from './trainer/decoder.js';
-export type { CommitReport, StepReport, StepWork } from './trainer/messages.js';
+export type { Carried, CommitReport, StepReport, StepWork } from './trainer/messages.js';
 export { learningRates, type RunSettings, runSettings } from './trainer/settings.js';
 export type { OpenTrainable, Trainable, TrainedPart } from './trainer/trainable.js';
 export { openTrainer, type StepOptions, type Trainer, type TrainerOptions } from './trainer/trainer.js';

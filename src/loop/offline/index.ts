@@ -1,5 +1,13 @@
 export { runIdentity } from './identity.js';
+export {
+  type LockStepOptions,
+  LockStepRollouts,
+  type RolloutJob,
+  type RolloutParts,
+} from './lock-step-rollouts.js';
+export { type ScoredRollout, sampleBatch } from './rollout-batch.js';
 export { type OpenRunOptions, openRun, type RunFolder, type RunIdentity } from './run-folder.js';
+export { type RlEvents, type RlParts, rlSteps, trainRl } from './train-rl.js';
 export {
   supervisedSteps,
   type TrainingEvents,

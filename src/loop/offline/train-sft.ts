@@ -91,6 +91,7 @@ function supervisedWork(
   const rates = learningRates(settings, step, steps);
   return {
     step,
+    version: '',
     algorithm: settings.objective,
     supervised: true,
     sequences: chosen.map((index) => ({ ...(examples[index] as Example), rollout: null })),

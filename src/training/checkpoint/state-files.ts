@@ -13,7 +13,7 @@ const STATE_NAME = 'state.json';
 const stateSchema = z.strictObject({
   state: z.string().describe('Sum over all trained values.'),
   updates: z.record(z.string(), z.number().int().min(0)).describe('Optimizer updates of each part.'),
-  counters: z.record(z.string(), z.number()).describe('Further numbers that a run carries on.'),
+  carried: z.record(z.string(), z.unknown()).describe('What the run itself carries on.'),
 });
 
 export type TrainerState = z.infer<typeof stateSchema>;

@@ -1,38 +1,24 @@
 // One step of a run: given trajectories or rollouts in, updated values and figures out.
 
 import { createPolicyObjective, summariseMetrics } from '../algorithms/index.js';
-import type { AdamW } from '../optimizers/index.js';
 import type { StepWork } from '../trainer/messages.js';
-import type { TrainedPart } from '../trainer/trainable.js';
 import type { StepControl } from './accumulate.js';
 import { updateModel } from './guarded-update.js';
+import { rolloutStep } from './rollout-step.js';
 import { sampledTokens, supervisedSequence } from './sequences.js';
-
-export interface StepPart extends TrainedPart {
-  readonly optimizer: AdamW;
-}
-
-export interface StepParts {
-  readonly policy: StepPart;
-  readonly critic: StepPart | null;
-}
-
-export interface StepOutcome {
-  readonly metrics: Readonly<Record<string, number>>;
-  readonly tokens: number;
-}
+import type { StepOutcome, StepPart, StepParts } from './step-parts.js';
 
 /**
  * Changes parameters and moments in place.
  * @throws {NonFiniteError} a number is not finite; says which. State may be half-changed: the caller restores it.
  * @throws {CancelledError} the control said so; likewise
  */
-export async function runStep(parts: StepParts, work: StepWork, control: StepControl): Promise<StepOutcome> {
-  return superviseStep(parts.policy, work, control);
+export function runStep(parts: StepParts, work: StepWork, control: StepControl): Promise<StepOutcome> {
+  return work.supervised ? supervisedStep(parts.policy, work, control) : rolloutStep(parts, work, control);
 }
 
 /** Cross-entropy on the sampled tokens of given trajectories. */
-async function superviseStep(policy: StepPart, work: StepWork, control: StepControl): Promise<StepOutcome> {
+async function supervisedStep(policy: StepPart, work: StepWork, control: StepControl): Promise<StepOutcome> {
   const rows = work.sequences.map(({ tokenIds }) => Array.from(tokenIds));
   const objective = createPolicyObjective(work.sequences.map(supervisedSequence), work.algorithm);
   const { loss, metrics, tokens, gradientNorm } = await updateModel(

@@ -25,7 +25,9 @@ export interface StepWork {
   readonly microBatchTokens: number;
   /** Of what is drawn in the step. */
   readonly seed: number;
-  /** Folder of the reference policy; null: no KL is computed. */
+  /** The policy version that the step starts from. */
+  readonly version: string;
+  /** Folder of the reference policy, or `base`; null: no KL is computed. */
   readonly reference: string | null;
   /** Folders of earlier versions that sampled some of the sequences, by version. */
   readonly versions: Readonly<Record<string, string>>;
@@ -41,6 +43,9 @@ export interface StepReport {
   readonly tokens: number;
   readonly seconds: number;
 }
+
+/** What a run carries on beside values and moments; plain data. */
+export type Carried = Readonly<Record<string, unknown>>;
 
 export interface CommitReport {
   readonly folder: string;
@@ -67,6 +72,7 @@ export type TrainerTask<Spec> =
     })
   | (InSession<Spec> & {
       readonly kind: 'commit';
+      readonly carried: Carried;
       readonly from: string;
       readonly committed: CommittedState;
       readonly root: string;

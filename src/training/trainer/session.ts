@@ -8,8 +8,9 @@ import { commitCheckpoint } from '../checkpoint/store.js';
 import { readTrained, writeTrained } from '../checkpoint/trained-files.js';
 import { AdamW } from '../optimizers/index.js';
 import type { StepControl } from '../step/accumulate.js';
-import { runStep, type StepParts } from '../step/run-step.js';
-import type { CommitReport, StepReport, StepWork } from './messages.js';
+import { runStep } from '../step/run-step.js';
+import type { StepParts } from '../step/step-parts.js';
+import type { Carried, CommitReport, StepReport, StepWork } from './messages.js';
 import type { OpenTrainable, Trainable, TrainedPart } from './trainable.js';
 
 const CRITIC_FOLDER = 'critic';
@@ -80,13 +81,13 @@ export class TrainerSession {
   }
 
   /** Writes a checkpoint of what stands now. */
-  async commit(root: string, configDigest: string): Promise<CommitReport> {
+  async commit(root: string, configDigest: string, carried: Carried = {}): Promise<CommitReport> {
     const parent = this.#version;
     const { folder, manifest } = await commitCheckpoint(root, this.#step, async (aside) => {
       for (const { name, form, model } of this.#parts)
         await writeTrained(name === 'policy' ? aside : join(aside, CRITIC_FOLDER), form, model.parameters);
       const updates = Object.fromEntries(this.#parts.map(({ name, optimizer }) => [name, optimizer.updates]));
-      await writeState(aside, { state: this.#state, updates, counters: {} }, this.#moments());
+      await writeState(aside, { state: this.#state, updates, carried }, this.#moments());
       return { version: this.trainable.versionOf(aside), parent, configDigest };
     });
     this.#version = manifest.version;

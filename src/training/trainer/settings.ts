@@ -33,12 +33,13 @@ export interface RunSettings {
   readonly batchEpochs: number;
   /** Rollouts of a question in a step. */
   readonly groupSize: number;
+  /** Groups of equal outcomes are replaced by further questions. */
+  readonly dynamicSampling: boolean;
   readonly microBatchTokens: number;
   readonly maxSequenceTokens: number;
   readonly checkpointEvery: number;
   readonly keepCheckpoints: number;
   readonly rollout: {
-    readonly temperature: number;
     readonly actionBudget: number;
     readonly turnTokens: number;
     readonly observationTokens: number;
@@ -93,13 +94,13 @@ export function runSettings(config: TrainingConfig, algorithm: AlgorithmName): R
     batchSequences,
     miniBatchSequences: Math.min(config.miniBatchSequences ?? preset.miniBatchSequences, batchSequences),
     batchEpochs: config.batchEpochs,
+    dynamicSampling: algorithm === 'dapo',
     groupSize: supervised ? 1 : (config.groupSize ?? preset.samplesPerQuestion),
     microBatchTokens: config.microBatchTokens,
     maxSequenceTokens: config.maxSequenceTokens ?? rollout.sequenceTokens,
     checkpointEvery: config.checkpointEvery ?? preset.checkpointEvery,
     keepCheckpoints: config.keepCheckpoints,
     rollout: {
-      temperature: config.temperature,
       actionBudget: config.actionBudget ?? rollout.actionBudget,
       turnTokens: config.turnTokens ?? rollout.turnTokens,
       observationTokens: config.observationTokens ?? rollout.observationTokens,
@@ -119,13 +120,22 @@ function objectiveOf(
   const given = Object.fromEntries(
     OBJECTIVE_KEYS.filter((key) => config[key] !== null).map((key) => [key, config[key]]),
   );
+  // Of a rollout that uses its whole budget.
+  const longest = longestResponse(config, preset);
   return algorithmSettings(algorithm, {
+    tokenSumNorm: longest,
+    overlong: algorithm === 'dapo' ? { maxTokens: longest, cacheTokens: Math.ceil(longest / 5) } : null,
     // A preset's values were made for its own algorithm; beta is the same in all of them.
     ...(preset.algorithm === algorithm ? preset.settings : {}),
     entropyBonus: config.entropyBonus,
     maxStaleness: config.maxStaleness,
     ...given,
   });
+}
+
+function longestResponse(config: TrainingConfig, { rollout }: TrainingPreset): number {
+  const turns = (config.actionBudget ?? rollout.actionBudget) + 1;
+  return turns * (config.turnTokens ?? rollout.turnTokens);
 }
 
 /** Learning rates of a step, counted from 1. */

@@ -54,7 +54,7 @@ export function trainerTask<Spec>(open: OpenTrainable<Spec>) {
       return session.commit(task.root, task.configDigest);
     }
     const session = await sessionAt(task.session, task.spec, task.from, task.committed);
-    if (task.kind === 'commit') return session.commit(task.root, task.configDigest);
+    if (task.kind === 'commit') return session.commit(task.root, task.configDigest, task.carried);
     return runCancellable(session, task.work, context);
   });
 }

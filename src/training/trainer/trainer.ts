@@ -6,6 +6,7 @@ import { startPool, type TaskPool } from '../../runtime/index.js';
 import { readState } from '../checkpoint/state-files.js';
 import type { Checkpoint } from '../checkpoint/store.js';
 import type {
+  Carried,
   CommitReport,
   StepReport,
   StepWork,
@@ -39,6 +40,8 @@ export interface Trainer {
   readonly step: number;
   /** The last checkpoint. */
   readonly committed: CommitReport;
+  /** As the last checkpoint holds it; empty at the beginning. */
+  readonly carried: Carried;
   /**
    * Runs one step from where the last one ended. After an error the state is as before.
    * @throws {NonFiniteError} a number is not finite; says which
@@ -46,8 +49,8 @@ export interface Trainer {
    * @throws {UnavailableError} the thread died several times over the same step
    */
   run(work: StepWork, options?: StepOptions): Promise<StepReport>;
-  /** Makes the steps so far durable. */
-  commit(): Promise<CommitReport>;
+  /** Makes the steps so far durable, with what the run carries on. */
+  commit(carried?: Carried): Promise<CommitReport>;
   close(): Promise<void>;
 }
 
@@ -74,6 +77,7 @@ export async function openTrainer<Spec>(options: TrainerOptions<Spec>): Promise<
 class PoolTrainer<Spec> implements Trainer {
   #committed: CommitReport | null = null;
   #state = '';
+  #carried: Carried = {};
   #step = 0;
   /** Steps since the last commit. */
   #since: StepWork[] = [];
@@ -90,7 +94,8 @@ class PoolTrainer<Spec> implements Trainer {
       this.#committed = (await this.pool.run(task)) as CommitReport;
     } else {
       const { folder, manifest } = from;
-      const { state } = await readState(folder);
+      const { state, carried } = await readState(folder);
+      this.#carried = carried;
       this.#committed = { folder, step: manifest.step, version: manifest.version, state };
     }
     this.#rewind();
@@ -98,6 +103,10 @@ class PoolTrainer<Spec> implements Trainer {
 
   get step(): number {
     return this.#step;
+  }
+
+  get carried(): Carried {
+    return this.#carried;
   }
 
   get committed(): CommitReport {
@@ -111,14 +120,15 @@ class PoolTrainer<Spec> implements Trainer {
     return report;
   }
 
-  async commit(): Promise<CommitReport> {
+  async commit(carried: Carried = this.#carried): Promise<CommitReport> {
     const { spec, root, configDigest } = this.options;
     const report = await this.#surviving(async () => {
       const { committed } = this;
-      const task = { kind: 'commit', session: root, spec, root, configDigest } as const;
+      const task = { kind: 'commit', session: root, spec, root, configDigest, carried } as const;
       return (await this.pool.run({ ...task, from: this.#state, committed })) as CommitReport;
     });
     this.#committed = report;
+    this.#carried = carried;
     this.#since = [];
     return report;
   }

@@ -1,0 +1,144 @@
+// Rollouts that can be repeated bit for bit: an engine in lock-step mode, each rollout in a slot fixed beforehand, its
+// sampler seeded by its own name.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Engine, type Generator, RAW_POLICY } from '../../engine/index.js';
+import { CancelledError, IntegrityError, UnavailableError } from '../../errors.js';
+import type { Question } from '../../evaluation/index.js';
+import {
+  createRolloutRunner,
+  type MethodName,
+  type RolloutRunner,
+  type RolloutRunnerOptions,
+} from '../../rollout/index.js';
+import type { TrajectoryRecord } from '../../trajectory/index.js';
+
+/** What rollouts are made of beside the engine. */
+export type RolloutParts = Omit<RolloutRunnerOptions, 'generator' | 'onRecord'>;
+
+export interface RolloutJob {
+  readonly id: string;
+  readonly question: Question;
+  readonly groupId: string;
+  readonly seed: number;
+}
+
+export interface LockStepOptions {
+  /** In lock-step mode, with one version in use. */
+  readonly engine: Engine;
+  readonly parts: RolloutParts;
+  readonly method: MethodName;
+  /** Passages of a search. */
+  readonly topK: number;
+}
+
+export interface RollOptions {
+  readonly signal?: AbortSignal;
+  readonly onRecord?: (done: number) => void;
+}
+
+const ADAPTER = 'training';
+const MOST_TRIES = 3;
+const WAIT_MS = 200;
+
+export class LockStepRollouts {
+  readonly #runners: readonly RolloutRunner[];
+
+  constructor(private readonly options: LockStepOptions) {
+    const { engine, parts } = options;
+    this.#runners = Array.from({ length: engine.info.maxSequences }, (_, slot) =>
+      createRolloutRunner({ ...parts, generator: inSlot(engine, slot) }),
+    );
+  }
+
+  /**
+   * From now on this version is sampled from.
+   * @throws {IntegrityError} the folder holds another version
+   */
+  async use(folder: string, version: string): Promise<void> {
+    const loaded = await this.options.engine.loadAdapter(ADAPTER, folder, { replace: true });
+    if (loaded.version !== version)
+      throw new IntegrityError(`${folder}: the engine loaded version ${loaded.version}, expected ${version}`);
+  }
+
+  /**
+   * Rolls out at temperature 1 from the raw policy.
+   * @returns records in the order of the jobs
+   * @throws {CancelledError} the signal fired; {UnavailableError} the engine does not come back
+   */
+  async roll(
+    jobs: readonly RolloutJob[],
+    { signal, onRecord }: RollOptions = {},
+  ): Promise<TrajectoryRecord[]> {
+    const failed = new AbortController();
+    const stop = signal === undefined ? failed.signal : AbortSignal.any([signal, failed.signal]);
+    const records: TrajectoryRecord[] = [];
+    let done = 0;
+    const slots = this.#runners.map(async (runner, slot) => {
+      for (let job = slot; job < jobs.length; job += this.#runners.length) {
+        records[job] = await this.#rollOne(runner, jobs[job] as RolloutJob, stop);
+        onRecord?.(++done);
+      }
+    });
+    try {
+      await Promise.all(slots);
+    } catch (error) {
+      failed.abort();
+      await Promise.allSettled(slots);
+      throw error;
+    }
+    return records;
+  }
+
+  async #rollOne(runner: RolloutRunner, job: RolloutJob, signal: AbortSignal): Promise<TrajectoryRecord> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await this.#attempt(runner, job, signal);
+      } catch (error) {
+        // The engine's worker died and comes back with its adapters; the same seed gives the same rollout again.
+        if (!(error instanceof UnavailableError) || tries >= MOST_TRIES || signal.aborted) throw error;
+        while (this.options.engine.state === 'restarting') await sleep(WAIT_MS);
+      }
+    }
+  }
+
+  async #attempt(runner: RolloutRunner, job: RolloutJob, signal: AbortSignal): Promise<TrajectoryRecord> {
+    const { method, topK } = this.options;
+    const { id, groupId, seed, question } = job;
+    const rollout = runner.run({
+      id,
+      groupId,
+      seed,
+      method,
+      topK,
+      messages: [{ role: 'user', content: question.question }],
+      sampling: RAW_POLICY,
+      adapter: ADAPTER,
+      forceAnswer: false,
+      signal,
+    });
+    for await (const event of rollout)
+      if (event.type === 'done') {
+        if (signal.aborted) throw new CancelledError();
+        return event.record;
+      }
+    throw new UnavailableError(`rollout ${id} ended without a record`);
+  }
+}
+
+/** The engine with every sequence in one slot. */
+function inSlot(engine: Engine, slot: number): Generator {
+  return {
+    info: engine.info,
+    open: (options) => engine.open({ ...options, slot }),
+    loadAdapter: (name, folder, options) => engine.loadAdapter(name, folder, options),
+    unloadAdapter: (name) => engine.unloadAdapter(name),
+    listAdapters: () => engine.listAdapters(),
+    setLiveAdapter: (name) => engine.setLiveAdapter(name),
+    get liveAdapter() {
+      return engine.liveAdapter;
+    },
+    stats: () => engine.stats(),
+    close: () => engine.close(),
+  };
+}

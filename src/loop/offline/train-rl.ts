@@ -1,0 +1,208 @@
+// Reinforcement learning, offline: roll out with the present policy, score, update, commit; once a step.
+//
+// Every rollout is sampled by the version that is then updated, so nothing is stale. The adapter of each step is
+// committed before it is sampled from: what a killed run had beyond its last commit is rolled out again, to the bit.
+
+import { join } from 'node:path';
+import { CancelledError } from '../../errors.js';
+import type { Tokenizer } from '../../tokenizer/index.js';
+import {
+  type Carried,
+  type CommitReport,
+  checkpointFolder,
+  derivedSeed,
+  learningRates,
+  openMetricsFile,
+  pruneCheckpoints,
+  type RunningBaselineState,
+  RunningBaselines,
+  type RunSettings,
+  readMetrics,
+  type StepWork,
+  type Trainer,
+} from '../../training/index.js';
+import { audit } from '../../trajectory/index.js';
+import { writeFileAtomic } from '../../util/atomic-file.js';
+import type { LockStepRollouts } from './lock-step-rollouts.js';
+import {
+  type BatchParts,
+  batchFigures,
+  type ScoredRollout,
+  sampleBatch,
+  trainingSequence,
+} from './rollout-batch.js';
+import type { RunFolder } from './run-folder.js';
+import type { TrainingEvents, TrainingOutcome } from './train-sft.js';
+
+export interface RlParts extends Pick<BatchParts, 'questions' | 'score'> {
+  readonly settings: RunSettings;
+  readonly run: RunFolder;
+  readonly trainer: Trainer;
+  readonly rollouts: LockStepRollouts;
+  readonly tokenizer: Tokenizer;
+  /** Folder of the reference policy, or `base`; null: the policy that the run starts from. */
+  readonly reference: string | null;
+  /** Figures of a committed policy on questions that are not trained on. */
+  readonly validate?: (policy: CommitReport) => Promise<Readonly<Record<string, number>>>;
+  /** Steps between validations; 0 is never. */
+  readonly validateEvery: number;
+}
+
+export interface RlEvents extends TrainingEvents {
+  readonly onRollout?: (done: number, total: number, step: number) => void;
+  readonly onBatch?: (batch: readonly ScoredRollout[], step: number) => void | Promise<void>;
+  readonly onValidation?: (figures: Readonly<Record<string, number>>, step: number) => void;
+  readonly onNote?: (line: string) => void;
+}
+
+/** Steps of a run: as configured, else what the passes over the questions take. */
+export function rlSteps(
+  { steps, epochs, batchSequences, groupSize }: RunSettings,
+  questions: number,
+): number {
+  return steps ?? Math.ceil((epochs * questions * groupSize) / batchSequences);
+}
+
+/**
+ * @throws {CancelledError} the signal fired; what was committed stays, and the run can go on from there
+ * @throws {NonFiniteError} a step was rejected; says where the number came from
+ */
+export async function trainRl(parts: RlParts, events: RlEvents = {}): Promise<TrainingOutcome> {
+  const { settings, run, trainer, rollouts } = parts;
+  const steps = rlSteps(settings, parts.questions.length);
+  const metrics = await openMetricsFile(run.metrics, trainer.step);
+  const validation = await openValidation(parts, events);
+  const baselines = baselinesOf(trainer.carried);
+  try {
+    await validation.after(trainer.committed);
+    while (trainer.step < steps) {
+      const step = trainer.step + 1;
+      const { folder, version } = trainer.committed;
+      await rollouts.use(folder, version);
+      const begun = performance.now();
+      const { batch, quarantined } = await auditedBatch(parts, step, events);
+      const rolloutSeconds = (performance.now() - begun) / 1000;
+      await events.onBatch?.(batch, step);
+      const work = rlWork(parts, batch, baselines, step, steps);
+      const report = await trainer.run(work, {
+        ...(events.signal === undefined ? {} : { signal: events.signal }),
+        ...(events.onTokens === undefined ? {} : { onTokens: events.onTokens }),
+      });
+      for (const { question, scores } of batch) baselines.update(question.dataset, scores.reward);
+      const figures = { ...report.metrics, ...batchFigures(batch), quarantined };
+      const { tokens, seconds } = report;
+      await metrics.append({ step, ...figures, tokens, seconds, rolloutSeconds });
+      events.onStep?.({ ...report, metrics: { ...figures, rolloutSeconds } }, steps);
+      await trainer.commit({ baselines: baselines.state() });
+      await validation.after(trainer.committed);
+      await keepCheckpoints(parts, validation.best());
+    }
+  } finally {
+    await metrics.close();
+  }
+  return { steps, folder: trainer.committed.folder, version: trainer.committed.version };
+}
+
+function baselinesOf(carried: Carried): RunningBaselines {
+  return new RunningBaselines(carried.baselines as RunningBaselineState | undefined);
+}
+
+/** Records that break an invariant are never trained on. */
+async function auditedBatch(
+  parts: RlParts,
+  step: number,
+  events: RlEvents,
+): Promise<{ readonly batch: ScoredRollout[]; readonly quarantined: number }> {
+  const { signal } = events;
+  const sampled = await sampleBatch(
+    {
+      settings: parts.settings,
+      questions: parts.questions,
+      score: parts.score,
+      roll: (jobs) =>
+        parts.rollouts.roll(jobs, {
+          ...(signal === undefined ? {} : { signal }),
+          onRecord: (done) => events.onRollout?.(done, jobs.length, step),
+        }),
+    },
+    step,
+  );
+  if (signal?.aborted) throw new CancelledError();
+  const batch = sampled.filter(({ record }) => {
+    const fault = audit(record, parts.tokenizer)[0];
+    if (fault !== undefined)
+      events.onNote?.(`rollout ${record.id} is not trained on: ${fault.rule}: ${fault.message}`);
+    return fault === undefined;
+  });
+  return { batch, quarantined: sampled.length - batch.length };
+}
+
+function rlWork(
+  { settings, run, trainer, reference }: RlParts,
+  batch: readonly ScoredRollout[],
+  baselines: RunningBaselines,
+  step: number,
+  steps: number,
+): StepWork {
+  const { weightDecay, maxGradientNorm, objective, seed } = settings;
+  const { version } = trainer.committed;
+  const rates = learningRates(settings, step, steps);
+  return {
+    step,
+    version,
+    algorithm: objective,
+    supervised: false,
+    sequences: batch.map((item) => trainingSequence(item, version, baselines)),
+    batchEpochs: settings.batchEpochs,
+    miniBatchSequences: settings.miniBatchSequences,
+    policy: { learningRate: rates.policy, weightDecay, maxGradientNorm },
+    value: { learningRate: rates.value, weightDecay, maxGradientNorm },
+    microBatchTokens: settings.microBatchTokens,
+    seed: derivedSeed(seed, 'step', step),
+    reference: objective.klPlace === 'none' ? null : (reference ?? checkpointFolder(run.checkpoints, 0)),
+    versions: {},
+  };
+}
+
+/** Every step is committed; of these, the multiples of `checkpointEvery` are kept longer, and the best one for good. */
+async function keepCheckpoints({ settings, run, trainer }: RlParts, best: number | null): Promise<void> {
+  const { checkpointEvery, keepCheckpoints: count } = settings;
+  const last = Math.floor(trainer.step / checkpointEvery);
+  const multiples = Array.from({ length: count }, (_, back) => (last - back) * checkpointEvery);
+  await pruneCheckpoints(run.checkpoints, {
+    keepLast: 1,
+    keep: best === null ? multiples : [...multiples, best],
+  });
+}
+
+interface Validation {
+  /** Validates where the policy's step asks for it and it was not done yet. */
+  after(policy: CommitReport): Promise<void>;
+  /** Step with the most exact matches; the first of several. */
+  best(): number | null;
+}
+
+async function openValidation(
+  { run, trainer, validate, validateEvery }: RlParts,
+  events: RlEvents,
+): Promise<Validation> {
+  const path = join(run.folder, 'validation.jsonl');
+  const rows = (await readMetrics(path)).filter((row) => row.step <= trainer.step);
+  const best = () =>
+    rows.reduce<(typeof rows)[number] | null>(
+      (found, row) => (found === null || (row.exactMatch ?? 0) > (found.exactMatch ?? 0) ? row : found),
+      null,
+    )?.step ?? null;
+  return {
+    best,
+    async after(policy) {
+      if (validate === undefined || validateEvery === 0 || policy.step % validateEvery !== 0) return;
+      if (rows.some(({ step }) => step === policy.step)) return;
+      const figures = await validate(policy);
+      rows.push({ step: policy.step, ...figures });
+      await writeFileAtomic(path, rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
+      await writeFileAtomic(join(run.folder, 'best.json'), `${JSON.stringify({ step: best() })}\n`);
+      events.onValidation?.(figures, policy.step);
+    },
+  };
+}

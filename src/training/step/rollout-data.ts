@@ -1,0 +1,104 @@
+// What is fixed of the rollouts of a step before the first update: log-probabilities under the policies that count.
+
+import { IntegrityError } from '../../errors.js';
+import type { RolloutData } from '../algorithms/index.js';
+import type { StepWork } from '../trainer/messages.js';
+import type { TrainedPart } from '../trainer/trainable.js';
+import { atTargets, type StepControl, scoreSequences, type TokenRows } from './accumulate.js';
+import { type RolloutFacts, sampledTokens, type TrainingSequence } from './sequences.js';
+import { withValuesOf } from './values.js';
+
+export interface Rollout extends TrainingSequence {
+  readonly rollout: RolloutFacts;
+}
+
+/** @throws {IntegrityError} a given trajectory among rollouts */
+export function asRollouts(sequences: readonly TrainingSequence[]): readonly Rollout[] {
+  const given = sequences.find(({ rollout }) => rollout === null);
+  if (given !== undefined) throw new IntegrityError(`sequence ${given.id} is no rollout: it has no reward`);
+  return sequences as readonly Rollout[];
+}
+
+/** Rows of per-token numbers, [T] each; null where they are not needed. */
+type PerToken = readonly Float64Array[] | null;
+
+/**
+ * @param policy  with the values that the step starts from
+ * @param critic  likewise; null where the algorithm has none
+ */
+export async function rolloutData(
+  policy: TrainedPart,
+  critic: TrainedPart | null,
+  rollouts: readonly Rollout[],
+  work: StepWork,
+  control: StepControl,
+): Promise<RolloutData[]> {
+  const rows = rollouts.map(({ tokenIds }) => Array.from(tokenIds));
+  const targets = rollouts.map(sampledTokens);
+  const { reference } = work;
+  const score = (part: TrainedPart, wanted: 'logprobs' | 'values') =>
+    scoreAll(part, wanted, rows, targets, control);
+  const old = await oldLogprobs(policy, rollouts, rows, targets, work, control);
+  const ref =
+    reference === null ? null : await withValuesOf(policy, reference, () => score(policy, 'logprobs'));
+  const values = critic === null ? null : await score(critic, 'values');
+  return rollouts.map(({ lossMask, environmentMask, rollout }, i) => ({
+    lossMask,
+    environmentMask,
+    groupId: rollout.groupId,
+    reward: rollout.reward,
+    ...(rollout.baseline === undefined ? {} : { baseline: rollout.baseline }),
+    ...(old === null ? {} : { logprobsOld: old[i] as Float64Array }),
+    ...(ref === null ? {} : { logprobsRef: ref[i] as Float64Array }),
+    ...(values === null ? {} : { valuesOld: values[i] as Float64Array }),
+    ...(rollout.engineLogprobs === null ? {} : { logprobsEngine: rollout.engineLogprobs }),
+  }));
+}
+
+async function scoreAll(
+  { model }: TrainedPart,
+  wanted: 'logprobs' | 'values',
+  rows: TokenRows,
+  targets: readonly (readonly number[])[],
+  control: StepControl,
+): Promise<Float64Array[]> {
+  const scores = await scoreSequences(model, rows, targets, control);
+  return rows.map((row, i) =>
+    atTargets(row.length, targets[i] as readonly number[], scores[i]?.[wanted] as Float32Array),
+  );
+}
+
+/**
+ * logPold: of each rollout under the version that sampled it. Not needed where one update is made on rollouts of
+ * the present policy: the log-probabilities of the forward run are the same.
+ */
+async function oldLogprobs(
+  policy: TrainedPart,
+  rollouts: readonly Rollout[],
+  rows: TokenRows,
+  targets: readonly (readonly number[])[],
+  work: StepWork,
+  control: StepControl,
+): Promise<PerToken> {
+  const { algorithm, version } = work;
+  const versions = [...new Set(rollouts.map(({ rollout }) => rollout.version))];
+  const onePass = work.batchEpochs === 1 && rollouts.length <= work.miniBatchSequences;
+  const charged = algorithm.klPlace === 'reward' && algorithm.klBeta !== 0;
+  if (onePass && !charged && versions.every((name) => name === version)) return null;
+  const found = rows.map((row) => new Float64Array(row.length));
+  for (const name of versions) {
+    const members = rollouts.flatMap(({ rollout }, i) => (rollout.version === name ? [i] : []));
+    const pick = <Item>(items: readonly Item[]): Item[] => members.map((i) => items[i] as Item);
+    const score = () => scoreAll(policy, 'logprobs', pick(rows), pick(targets), control);
+    const scored = name === version ? await score() : await withValuesOf(policy, folderOf(name, work), score);
+    for (const [at, i] of members.entries()) found[i] = scored[at] as Float64Array<ArrayBuffer>;
+  }
+  return found;
+}
+
+function folderOf(version: string, { versions }: StepWork): string {
+  const folder = versions[version];
+  if (folder === undefined)
+    throw new IntegrityError(`rollouts of version ${version.slice(0, 12)}, but its folder is not known`);
+  return folder;
+}

@@ -1,0 +1,209 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { IntegrityError, InvalidInputError, NonFiniteError } from '../../../src/errors.js';
+import { algorithmNames, algorithmOf, type RolloutFacts } from '../../../src/training/index.js';
+import type { StepControl } from '../../../src/training/step/accumulate.js';
+import { TrainerSession } from '../../../src/training/trainer/session.js';
+import type { OpenTrainable } from '../../../src/training/trainer/trainable.js';
+import { bigramModel } from '../support/bigram-model.js';
+import { madeRollouts, stepWork } from '../support/rollouts.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'searchloop-step-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const VOCAB = 6;
+const control: StepControl = { microBatchTokens: 64, throwIfCancelled: () => {} };
+const rollouts = madeRollouts(3, 4, VOCAB, 'v0');
+
+let made = 0;
+/** Begins a session and commits its start values. */
+async function begin(options: { critic?: boolean; poison?: { after: number } } = {}) {
+  const root = join(folder, `run-${made++}`);
+  let seen = 0;
+  const open: OpenTrainable<null> = async () => ({
+    policy: {
+      model: bigramModel({
+        vocabSize: VOCAB,
+        kind: 'policy',
+        seed: 2,
+        interfere: ({ parameters }) => {
+          if (seen++ === options.poison?.after)
+            (parameters[0] as { values: Float32Array }).values[8] = Number.NaN;
+        },
+      }),
+      form: { kind: 'whole' },
+    },
+    critic: options.critic
+      ? { model: bigramModel({ vocabSize: VOCAB, kind: 'value', seed: 4 }), form: { kind: 'whole' } }
+      : null,
+    versionOf: () => 'v0',
+    close: () => {},
+  });
+  const session = await TrainerSession.begin(open, null);
+  const start = await session.commit(root, '0'.repeat(64));
+  return { session, start, root, open };
+}
+
+test.each(algorithmNames().filter((name) => !algorithmOf(name).supervised))(
+  '%s: a step changes the policy, and its figures are finite',
+  async (name) => {
+    const { session, start } = await begin({ critic: algorithmOf(name).usesCritic });
+    const report = await session.step(stepWork(name, rollouts, { reference: start.folder }), control);
+    expect(report.state).not.toBe(start.state);
+    expect(Object.values(report.metrics).every(Number.isFinite)).toBe(true);
+    expect(report.metrics).toMatchObject({ rollouts: 12, staleRollouts: 0, updates: 1, validShare: 24 / 30 });
+  },
+);
+
+test('KL to the reference is 0 at the first step, and then grows', async () => {
+  const { session, start } = await begin();
+  const first = await session.step(stepWork('grpo', rollouts, { reference: start.folder }), control);
+  expect(first.metrics.kl).toBe(0);
+  const second = await session.step(
+    stepWork('grpo', rollouts, { step: 2, reference: start.folder }),
+    control,
+  );
+  expect(second.metrics.kl).toBeGreaterThan(0);
+});
+
+test('repeated steps raise the reward that they are given', async () => {
+  const { session } = await begin();
+  const chance = async () => {
+    const { metrics } = await session.step(
+      stepWork('reinforce', rollouts, { reference: null, settings: { klPlace: 'none' } }),
+      control,
+    );
+    return metrics.policyLoss as number;
+  };
+  const before = await chance();
+  for (let step = 0; step < 20; step++) await chance();
+  expect(await chance()).toBeLessThan(before);
+});
+
+test('how a batch is split into micro-batches does not change the outcome', async () => {
+  const states: Float32Array[] = [];
+  for (const microBatchTokens of [16, 40, 4096]) {
+    const { session, start, root } = await begin({ critic: true });
+    const work = stepWork('ppo', rollouts, { reference: start.folder, microBatchTokens });
+    const { metrics } = await session.step(work, { ...control, microBatchTokens });
+    await session.commit(root, '0'.repeat(64));
+    states.push(
+      Float32Array.of(
+        metrics.gradientNorm as number,
+        metrics.valueGradientNorm as number,
+        metrics.loss as number,
+      ),
+    );
+  }
+  for (const state of states)
+    for (const [i, value] of state.entries()) expect(value).toBeCloseTo(states[0]?.[i] as number, 5);
+});
+
+test('numbers at masked tokens and a rollout without sampled tokens change nothing', async () => {
+  const plain = await begin();
+  const noisy = await begin();
+  const changed = rollouts.map((sequence) => {
+    const facts = sequence.rollout as RolloutFacts;
+    const engineLogprobs = (facts.engineLogprobs as Float32Array).map((value, t) =>
+      sequence.lossMask[t] === 1 ? value : Number.NaN,
+    );
+    return { ...sequence, rollout: { ...facts, engineLogprobs } };
+  });
+  const silent = { ...changed[0], id: 'silent', lossMask: changed[0]?.lossMask.map(() => 0) };
+  const a = await plain.session.step(stepWork('grpo', rollouts, { reference: plain.start.folder }), control);
+  const b = await noisy.session.step(
+    stepWork('grpo', [...changed, silent as (typeof changed)[number]], { reference: noisy.start.folder }),
+    control,
+  );
+  expect(b.state).toBe(a.state);
+  expect(b.metrics.loss).toBe(a.metrics.loss);
+});
+
+test('groups of equal rewards carry no signal: no update, same policy', async () => {
+  const { session, start } = await begin();
+  const equal = rollouts.map((item) => ({ ...item, rollout: { ...item.rollout, reward: 1 } }));
+  const report = await session.step(
+    stepWork('grpo', equal as typeof rollouts, { reference: start.folder }),
+    control,
+  );
+  expect(report.state).toBe(start.state);
+  expect(report.metrics).toMatchObject({ updates: 0, trainedRollouts: 0, zeroVarianceShare: 1, reward: 1 });
+});
+
+test.each([0, 1, 3])(
+  'a number that is not finite (pass %i) rejects the step and leaves all as it was',
+  async (after) => {
+    const poisoned = await begin({ poison: { after } });
+    const clean = await begin();
+    const work = stepWork('grpo', rollouts, { reference: poisoned.start.folder, microBatchTokens: 60 });
+    const failure = await poisoned.session
+      .step(work, { ...control, microBatchTokens: 60 })
+      .catch((error) => error);
+    expect(failure).toBeInstanceOf(NonFiniteError);
+    expect(failure.message).toMatch(/sequence \d+, token \d+/);
+    expect(poisoned.session.state).toBe(poisoned.start.state);
+    const again = await poisoned.session.step(work, { ...control, microBatchTokens: 60 });
+    const undisturbed = await clean.session.step(
+      { ...work, reference: clean.start.folder },
+      { ...control, microBatchTokens: 60 },
+    );
+    expect(again.state).toBe(undisturbed.state);
+  },
+);
+
+test('rollouts of an earlier version are weighed against that version; too old ones are dropped', async () => {
+  const { session, start, root } = await begin();
+  await session.step(stepWork('grpo', rollouts, { settings: { klPlace: 'none' } }), control);
+  await session.commit(root, '0'.repeat(64));
+  const aged = (staleness: number) =>
+    rollouts.map((item) => ({
+      ...item,
+      rollout: { ...item.rollout, version: 'old', staleness },
+    })) as typeof rollouts;
+  const work = (staleness: number) =>
+    stepWork('grpo', aged(staleness), {
+      step: 2,
+      versions: { old: start.folder },
+      settings: { klPlace: 'none' },
+    });
+  const { metrics } = await session.step(work(1), control);
+  expect(metrics.approxKl).toBeGreaterThan(0);
+  expect((await session.step(work(5), control)).metrics).toMatchObject({ staleRollouts: 12, updates: 0 });
+  const unknown = stepWork('grpo', aged(1), { settings: { klPlace: 'none' } });
+  await expect(session.step(unknown, control)).rejects.toThrow(IntegrityError);
+});
+
+test('further passes over a batch end when the policy has moved far enough', async () => {
+  const passes = async (targetKl: number | null) => {
+    const { session } = await begin();
+    const work = stepWork('grpo', rollouts, {
+      batchEpochs: 6,
+      miniBatchSequences: 6,
+      settings: { klPlace: 'none', targetKl },
+    });
+    return (await session.step(work, control)).metrics;
+  };
+  expect((await passes(null)).updates).toBe(12);
+  const stopped = await passes(0.001);
+  expect(stopped.updates).toBeLessThan(12);
+  expect(stopped.updates).toBeGreaterThan(1);
+});
+
+test('a given trajectory among rollouts is refused', async () => {
+  const { session } = await begin();
+  const mixed = [{ ...rollouts[0], rollout: null }] as unknown as typeof rollouts;
+  await expect(session.step(stepWork('grpo', mixed), control)).rejects.toThrow(/is no rollout/);
+  await expect(session.step(stepWork('ppo', rollouts), control)).rejects.toThrow(InvalidInputError);
+});
+
+test('a session goes on from its checkpoint, critic and moments included, to the bit', async () => {
+  const { session, start, root, open } = await begin({ critic: true });
+  const work = (step: number) => stepWork('ppo', rollouts, { step, reference: start.folder });
+  await session.step(work(1), control);
+  const checkpoint = await session.commit(root, '0'.repeat(64), { note: [1, { two: 2 }] });
+  const later = await session.step(work(2), control);
+  const resumed = await TrainerSession.resume(open, null, checkpoint.folder);
+  expect(resumed.state).toBe(checkpoint.state);
+  expect((await resumed.step(work(2), control)).state).toBe(later.state);
+});
