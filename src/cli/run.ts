@@ -8,6 +8,7 @@ import { benchCommand } from './bench.js';
 import { configCommand } from './config-command.js';
 import { addGlobalFlags } from './context.js';
 import { doctorCommand } from './doctor.js';
+import { evaluateCommand } from './evaluate.js';
 import { indexCommand } from './index-command.js';
 import { modelsCommand } from './models.js';
 import { serveCommand } from './serve.js';
@@ -47,6 +48,7 @@ function commands(): Command[] {
     askCommand(),
     modelsCommand(),
     indexCommand(),
+    evaluateCommand(),
     trainCommand(),
     configCommand(),
     doctorCommand(),

@@ -2,6 +2,7 @@
 // Questions and rollouts in; results, comparisons and tables out.
 // Never trains, never chooses what goes live.
 
+export { type AnsweredQuestion, type AnswerOptions, answerQuestion } from './answer-question.js';
 export {
   DEFAULT_RESAMPLING,
   type Interval,
@@ -10,9 +11,21 @@ export {
   pairedDifference,
   type ResamplingOptions,
 } from './bootstrap.js';
+export { type Comparison, compareResults, markdownComparison, type SetComparison } from './compare.js';
+export {
+  type EvaluationOptions,
+  evaluate,
+  readResults,
+  readSettings,
+  sampleOrder,
+  settingsDigest,
+} from './evaluate.js';
 export { type McNemar, mcnemar } from './mcnemar.js';
 export { fitLogLogLine, fitPowerLaw, type LogLogLine, type PowerLaw } from './power-law.js';
 export { type Question, readQuestions } from './questions.js';
 export { expectedMajAtK, passAtK } from './repeated.js';
+export { type EvaluationReport, markdownReport, reportOf, type SetReport } from './report.js';
+export type { QuestionResult } from './result.js';
+export { holdsAnswer, isYesNo, shownPart } from './shown.js';
 export { isValidation, PARTS, type Part, partOf, selectPart } from './split.js';
 export * from './tiny-world/index.js';

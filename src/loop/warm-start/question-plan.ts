@@ -44,9 +44,6 @@ export function kindOf(question: Question): QuestionKind {
   return titles === 4 ? 'parallel' : 'chain';
 }
 
-export const isYesNo = (question: Question): boolean =>
-  question.goldenAnswers.every((gold) => /^(?:yes|no)$/i.test(gold.trim()));
-
 const MOST_WORDS = 6;
 
 /**

@@ -1,8 +1,8 @@
 // The teacher's scripts: what it writes turn by turn, given what its searches showed. A script that cannot go on
 // gives up, and the next one is tried.
 
-import type { Question } from '../../evaluation/index.js';
-import { isYesNo, kindOf, type Mention, mentionsOf, nameQuery, openWords } from './question-plan.js';
+import { isYesNo, type Question } from '../../evaluation/index.js';
+import { kindOf, type Mention, mentionsOf, nameQuery, openWords } from './question-plan.js';
 import {
   coreTitle,
   findSupports,
@@ -43,7 +43,7 @@ export function scriptsFor(question: Question, settings: ScriptSettings): NamedS
   const kind = kindOf(question);
   if (kind === 'comparison') return [{ kind, run: () => comparison(question) }];
   if (kind === 'parallel') return settings.searches < 3 ? [] : [{ kind, run: () => parallel(question) }];
-  if (isYesNo(question)) return [];
+  if (isYesNo(question.goldenAnswers)) return [];
   if (kind === 'single') return single;
   const first = [question.question, nameQuery(question)].filter((query) => query !== '');
   return [
@@ -261,7 +261,7 @@ function comparedAnswer(question: Question, mentions: readonly Mention[]): strin
   const named = mentions.find(({ title, text }) =>
     golds.some((gold) => sameTitle(gold, title) || gold.toLowerCase() === text.toLowerCase()),
   );
-  if (named !== undefined || isYesNo(question)) return golds[0] as string;
+  if (named !== undefined || isYesNo(question.goldenAnswers)) return golds[0] as string;
   throw new GiveUp('the answer is none of the compared pages');
 }
 

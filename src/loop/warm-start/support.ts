@@ -1,5 +1,6 @@
 // Where, in what a search showed, a gold answer stands, and how that place is quoted.
 
+import { shownPart } from '../../evaluation/index.js';
 import type { Passage } from '../../retrieval/index.js';
 import { contentStems, findPhrase, overlap, sentencesOf, wordsOf } from './words.js';
 
@@ -21,26 +22,13 @@ export interface Support {
 }
 
 const LONGEST_QUOTE_WORDS = 40;
-const FEWEST_SEEN_CHARACTERS = 12;
 
 /** The parts of passages that an observation shows; passages that were cut away are left out. */
 export function seenPassages(passages: readonly Passage[], observation: string): SeenPassage[] {
   return passages.flatMap(({ title, text }, i) => {
-    const seen = text.slice(0, longestShown(text, observation));
-    const whole = seen.length === text.length;
-    return whole || seen.trim().length >= FEWEST_SEEN_CHARACTERS ? [{ index: i + 1, title, text: seen }] : [];
+    const seen = shownPart(text, observation);
+    return seen === '' ? [] : [{ index: i + 1, title, text: seen }];
   });
-}
-
-function longestShown(text: string, observation: string): number {
-  let low = 0;
-  let high = text.length;
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (observation.includes(text.slice(0, middle))) low = middle;
-    else high = middle - 1;
-  }
-  return low;
 }
 
 /** Titles without what tells namesakes apart: `Oro bajo (film)` is `Oro bajo`. Entities of HTML are undone. */
