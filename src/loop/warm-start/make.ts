@@ -36,6 +36,8 @@ export interface WarmStartSummary {
   readonly trainedTokens: number;
 }
 
+/** Goes up when the scripts change what they write. */
+const RULES_VERSION = 2;
 const DEFAULT_RETRY_SHARE = 0.08;
 /** Questions worked on at once: their searches are answered together. */
 const AT_ONCE = 8;
@@ -93,6 +95,7 @@ export function digestOf(house: TeachingHouse, settings: Readonly<Record<string,
   return sha256Hex(
     canonicalJson({
       ...settings,
+      rules: RULES_VERSION,
       model: info.modelDigest,
       index: retriever?.snapshotId ?? null,
       retriever: retriever?.info.kind ?? null,

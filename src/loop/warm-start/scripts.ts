@@ -136,7 +136,8 @@ function linkOf(question: Question, seen: readonly SeenPassage[], linked: Readon
   const links: (Link & { readonly score: number })[] = [];
   for (const title of question.supportingTitles) {
     const name = coreTitle(title);
-    if (linked.has(title) || findPhrase(question.question, name).length > 0) continue;
+    if (linked.has(title) || isAnswer(question, name) || findPhrase(question.question, name).length > 0)
+      continue;
     for (const passage of seen) {
       if (sameTitle(passage.title, title)) continue;
       for (const [start, end] of sentencesOf(passage.text)) {
@@ -158,6 +159,14 @@ function linkOf(question: Question, seen: readonly SeenPassage[], linked: Readon
 }
 
 const SHORTEST_NAME = 4;
+/** American, Polish, Chinese: shared by pages that have nothing to do with each other. */
+const ORIGIN = /^\S+(?:an|ish|ese|ic)$/;
+
+/** The answer itself is no step on the way to it. */
+const isAnswer = (question: Question, name: string): boolean =>
+  question.goldenAnswers.some(
+    (gold) => findPhrase(gold, name).length > 0 || findPhrase(name, gold).length > 0,
+  );
 
 /** A name, not in the question, that stands in what was seen and on a supporting page that was not seen yet. */
 function sharedName(
@@ -177,6 +186,8 @@ function sharedName(
         const name = namesOf(sentence).find(
           (item) =>
             item.length >= SHORTEST_NAME &&
+            !ORIGIN.test(item) &&
+            !isAnswer(question, item) &&
             overlap(contentStems(item), asked) === 0 &&
             contentStems(item).size > 0 &&
             findPhrase(page, item).length > 0,

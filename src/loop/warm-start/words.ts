@@ -55,10 +55,12 @@ whose why will with would you your name named called known many located containi
   ),
 );
 
-/** Lower-case beginning of a word, so that forms of one word meet: directed, director. */
+const LONGEST_STEM = 6;
+
+/** Beginning of a word, so that forms of one word meet: directed, director, directorial. */
 export const stem = (normal: string): string => {
   const cut = normal.replace(/(?:ations?|ings?|ions?|ors?|ers?|ies|ed|es|s|e|y)$/, '');
-  return cut.length >= 3 ? cut : normal;
+  return (cut.length >= 3 ? cut : normal).slice(0, LONGEST_STEM);
 };
 
 /** Stems of the words that carry meaning. */
