@@ -78,7 +78,13 @@ function supportOf(question: Question, seen: readonly SeenPassage[]): Support | 
   return supports.find(({ score }) => score >= Math.min(FEWEST_SHARED, asked)) ?? null;
 }
 
+function refuseNamedAnswer(question: Question): void {
+  if (question.goldenAnswers.some((gold) => findPhrase(question.question, gold).length > 0))
+    throw new GiveUp('the question names its answer');
+}
+
 function* singleSearch(question: Question): Script {
+  refuseNamedAnswer(question);
   const seen = yield search('I need to look this up.', question.question);
   const support = supportOf(question, seen);
   if (support === null) throw new GiveUp('the answer is not in what the question finds');
@@ -86,6 +92,7 @@ function* singleSearch(question: Question): Script {
 }
 
 function* searchAgain(question: Question): Script {
+  refuseNamedAnswer(question);
   const query = nameQuery(question);
   if (query === '') throw new GiveUp('the question names nothing to search for');
   const first = yield search('I need to look this up.', question.question);
@@ -107,8 +114,7 @@ interface Link {
 
 /** Follows the supporting pages: what one passage names is searched for next. */
 function* chain(question: Question, firstQuery: string, { searches, pages }: ScriptSettings): Script {
-  if (question.goldenAnswers.some((gold) => findPhrase(question.question, gold).length > 0))
-    throw new GiveUp('the question names its answer');
+  refuseNamedAnswer(question);
   const titles = question.supportingTitles;
   const linked = new Set<string>();
   let turn = search('This takes more than one step. I begin with what the question names.', firstQuery);
