@@ -79,7 +79,7 @@ function round(rounded: Int8Array, exact: Float32Array, steps: Float32Array): vo
     for (let channel = 0; channel < width; channel++) {
       const wanted = (exact[at + channel] as number) * (inverses[channel] as number);
       const nearest = Math.trunc(wanted < 0 ? wanted - 0.5 : wanted + 0.5);
-      const value = nearest > HIGHEST ? HIGHEST : nearest < LOWEST ? LOWEST : nearest;
+      const value = Math.max(LOWEST, Math.min(HIGHEST, nearest));
       rounded[at + channel] = value;
       exact[at + channel] = value * (steps[channel] as number);
     }
