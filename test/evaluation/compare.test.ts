@@ -1,0 +1,55 @@
+import { compareResults, markdownComparison, type QuestionResult } from '../../src/evaluation/index.js';
+
+const result = (id: string, em: 0 | 1, dataset = 'nq'): QuestionResult => ({
+  id,
+  dataset,
+  answer: 'x',
+  em,
+  subEm: em,
+  f1: em,
+  searches: 1,
+  duplicateSearches: 0,
+  queries: [],
+  validActions: 2,
+  invalidActions: 0,
+  formatScore: 1,
+  goldShown: null,
+  promptTokens: 1,
+  injectedTokens: 0,
+  completionTokens: 1,
+  seconds: 1,
+  stop: 'answer',
+  adapterVersion: 'base',
+});
+
+const many = (count: number, em: (i: number) => 0 | 1, dataset?: string) =>
+  Array.from({ length: count }, (_, i) => result(`${dataset}-${i}`, em(i), dataset));
+
+test('pairs are made by question; those without a partner are counted', () => {
+  const first = [...many(40, (i) => (i < 30 ? 1 : 0), 'a'), ...many(10, () => 1, 'b')];
+  const second = [...many(40, (i) => (i < 10 ? 1 : 0), 'a').reverse(), result('alone', 1)];
+  const comparison = compareResults(first, second);
+  expect(comparison.unpaired).toBe(11);
+  expect(comparison.sets.map(({ name }) => name)).toEqual(['a']);
+  const { overall } = comparison;
+  expect(overall).toMatchObject({ questions: 40, firstEm: 0.75, secondEm: 0.25 });
+  expect(overall.mcnemar).toMatchObject({ onlyFirstRight: 20, onlySecondRight: 0 });
+  expect(overall.mcnemar.exactP).toBeLessThan(1e-5);
+  expect(overall.difference.mean).toBeCloseTo(0.5, 12);
+  expect(overall.difference.low).toBeGreaterThan(0.3);
+  expect(overall.difference.firstBetter).toBe(1);
+  expect(markdownComparison(comparison, ['ours', 'rag'])).toMatch(
+    /\| overall \| 40 \| 0\.750 \| 0\.250 \| \+0\.500 \|/,
+  );
+});
+
+test('the same results do not differ', () => {
+  const results = many(50, (i) => (i % 3 === 0 ? 1 : 0), 'a');
+  const { overall } = compareResults(results, results);
+  expect(overall.difference).toEqual({ mean: 0, low: 0, high: 0, firstBetter: 0 });
+  expect(overall.mcnemar.exactP).toBe(1);
+});
+
+test('nothing in common is an error', () => {
+  expect(() => compareResults([result('a', 1)], [result('b', 1)])).toThrow(/no question in common/);
+});

@@ -1,0 +1,200 @@
+// The real rollout runner over a scripted generator and passages in memory.
+
+import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { configSchema } from '../../src/config/index.js';
+import {
+  type EvaluationOptions,
+  evaluate,
+  markdownReport,
+  type Question,
+  readResults,
+  readSettings,
+  reportOf,
+  settingsDigest,
+} from '../../src/evaluation/index.js';
+import { createRolloutRunner, inlineEncoding, loadPrompts } from '../../src/rollout/index.js';
+import { createMemoryRetriever } from '../support/memory-retriever.js';
+import { createPieceTokenizer } from '../support/piece-tokenizer.js';
+import { PASSAGES } from '../support/rollout-kit.js';
+import { createScriptedGenerator } from '../support/scripted-generator.js';
+
+const CAPITALS = { Portugal: 'Lisbon', Spain: 'Madrid', Norway: 'Oslo', France: 'Paris' };
+
+const questions: Question[] = Object.entries(CAPITALS).map(([country, capital], i) => ({
+  id: `q${i}`,
+  dataset: i < 2 ? 'iberia' : 'elsewhere',
+  question: `What is the capital of ${country}?`,
+  goldenAnswers: [capital],
+  supportingTitles: [],
+}));
+
+let folder: string;
+beforeEach(async () => {
+  folder = join(await mkdtemp(join(tmpdir(), 'evaluate-')), 'run');
+});
+afterEach(() => rm(join(folder, '..'), { recursive: true, force: true }));
+
+/** Searches with the question, then answers with the first capital that the passages name. */
+function createSetting(beforeToken?: () => void) {
+  const tokenizer = createPieceTokenizer();
+  const generator = createScriptedGenerator({
+    tokenizer,
+    policy: (turn, sequence) => {
+      const text = tokenizer.decode(sequence);
+      const country = /capital of (\w+)\?/.exec(text)?.[1] ?? '';
+      if (turn === 0)
+        return tokenizer.encodePlain(`<think>look</think><search>capital of ${country}</search>`);
+      const capital = new RegExp(`\\) (\\w+) is the capital of ${country}`).exec(text)?.[1] ?? 'unknown';
+      return tokenizer.encodePlain(`<think>so</think><answer>${capital}</answer>`);
+    },
+    eosTokenIds: [tokenizer.endId],
+    ...(beforeToken === undefined ? {} : { beforeToken }),
+  });
+  const { rollout: config } = configSchema.parse({});
+  const runner = createRolloutRunner({
+    generator,
+    retriever: createMemoryRetriever({ passages: PASSAGES }),
+    tokenizer,
+    encoding: inlineEncoding(tokenizer),
+    config,
+    prompts: loadPrompts(config),
+  });
+  const options: EvaluationOptions = {
+    runner,
+    tokenizer,
+    method: 'search-r1',
+    questions,
+    concurrency: 3,
+    settings: { method: 'search-r1' },
+    output: folder,
+  };
+  return { generator, options };
+}
+
+test('every question has its result, in the order of the questions, and its line', async () => {
+  const { options } = createSetting();
+  const results = await evaluate(options);
+  expect(
+    results.map(({ id, answer, em, searches, goldShown, stop }) => [
+      id,
+      answer,
+      em,
+      searches,
+      goldShown,
+      stop,
+    ]),
+  ).toEqual([
+    ['q0', 'Lisbon', 1, 1, true, 'answer'],
+    ['q1', 'Madrid', 1, 1, true, 'answer'],
+    ['q2', 'Oslo', 1, 1, true, 'answer'],
+    ['q3', 'unknown', 0, 1, false, 'answer'],
+  ]);
+  const [first] = results;
+  expect(first).toMatchObject({
+    validActions: 2,
+    invalidActions: 0,
+    formatScore: 1,
+    queries: ['capital of Portugal'],
+  });
+  const lines = await readResults(folder);
+  expect(lines).toHaveLength(4);
+  expect(lines).toEqual(expect.arrayContaining(results));
+  expect(await readSettings(folder)).toEqual({
+    digest: settingsDigest({ method: 'search-r1' }),
+    settings: { method: 'search-r1' },
+  });
+});
+
+test('a run that was stopped goes on: finished questions are not asked again, a cut line is', async () => {
+  const first = createSetting();
+  await evaluate({ ...first.options, questions: questions.slice(0, 2) });
+  const path = join(folder, 'results.jsonl');
+  const whole = await readFile(path, 'utf8');
+  await writeFile(path, whole.slice(0, -20));
+  const second = createSetting();
+  const results = await evaluate(second.options);
+  expect(results.map(({ id }) => id)).toEqual(['q0', 'q1', 'q2', 'q3']);
+  expect(second.generator.opened).toHaveLength(3);
+  expect((await readResults(folder)).map(({ id }) => id).sort()).toEqual(['q0', 'q1', 'q2', 'q3']);
+  const third = createSetting();
+  expect(await evaluate(third.options)).toEqual(results);
+  expect(third.generator.opened).toHaveLength(0);
+});
+
+test('results of other settings are refused, with both digests', async () => {
+  const { options } = createSetting();
+  await evaluate(options);
+  const other = { method: 'search-r1', topK: 5 };
+  await expect(evaluate({ ...options, settings: other })).rejects.toThrow(
+    new RegExp(`${settingsDigest({ method: 'search-r1' })}.*${settingsDigest(other)}`),
+  );
+});
+
+test('a line that is no result is named', async () => {
+  const { options } = createSetting();
+  await evaluate(options);
+  await appendFile(join(folder, 'results.jsonl'), '{"id":"x"}\n');
+  await expect(evaluate(options)).rejects.toThrow(/line 5 is no result/);
+});
+
+test('a failure ends the run, keeps what was finished and takes nothing new', async () => {
+  let tokens = 0;
+  const { options, generator } = createSetting(() => {
+    tokens += 1;
+    if (tokens === 60) throw new Error('the engine broke');
+  });
+  await expect(evaluate({ ...options, concurrency: 1 })).rejects.toThrow('the engine broke');
+  expect(generator.opened.length).toBeLessThan(4);
+  expect((await readResults(folder)).length).toBe(generator.opened.length - 1);
+});
+
+test('an interruption stops it; the next run asks the rest', async () => {
+  const stop = new AbortController();
+  const { options } = createSetting();
+  await expect(
+    evaluate({ ...options, concurrency: 1, signal: stop.signal, onAnswered: () => stop.abort() }),
+  ).rejects.toThrow(/cancelled/);
+  expect(await readResults(folder)).toHaveLength(1);
+  expect(await evaluate(createSetting().options)).toHaveLength(4);
+});
+
+test('without a folder nothing is written', async () => {
+  const { options } = createSetting();
+  const { output: _output, ...inMemory } = options;
+  expect(await evaluate(inMemory)).toHaveLength(4);
+  await expect(readFile(join(folder, 'results.jsonl'))).rejects.toThrow(/ENOENT/);
+});
+
+test('the report counts by set and over all, and carries the digest', async () => {
+  const results = await evaluate(createSetting().options);
+  const report = reportOf(results, { digest: 'd'.repeat(64), settings: {} });
+  expect(report.sets.map(({ name, questions: count, em }) => [name, count, em.mean])).toEqual([
+    ['elsewhere', 2, 0.5],
+    ['iberia', 2, 1],
+  ]);
+  expect(report.overall).toMatchObject({
+    questions: 4,
+    searches: 1,
+    validShare: 1,
+    answeredShare: 1,
+    goldShownShare: 0.75,
+  });
+  expect(report.overall.em.mean).toBe(0.75);
+  expect(report.averageEm).toBe(0.75);
+  const table = markdownReport(report);
+  expect(table).toMatch(/^\| overall \| 4 \| 0\.750 \| 0\.\d{3} to 1\.000 \|/m);
+  expect(table).toContain('Settings dddddddddddddddd.');
+});
+
+test('rag sees its passages in the prompt', async () => {
+  const { options } = createSetting();
+  const [first] = await evaluate({
+    ...options,
+    method: 'rag',
+    questions: questions.slice(0, 1),
+    settings: {},
+  });
+  expect(first).toMatchObject({ searches: 1, goldShown: true, validActions: 0 });
+});
