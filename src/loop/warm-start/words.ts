@@ -99,7 +99,7 @@ export function sentencesOf(text: string): [number, number][] {
 }
 
 const NAME =
-  /[“"]?\p{Lu}[\p{L}\p{N}'’-]*(?:\.?\s+(?:(?:of|the|and|de|la|le|von|van|der|du|in|on|for)\s+){0,2}[\p{Lu}\p{N}][\p{L}\p{N}'’-]*)*[”"]?/gu;
+  /[“"]?\p{Lu}[\p{L}\p{N}'’-]*(?:\.?\s+(?:(?:of|the|and|de|la|le|von|van|der|du)\s+){0,2}[\p{Lu}\p{N}][\p{L}\p{N}'’-]*)*[”"]?/gu;
 
 /** Names in a text: runs of capitalised words, small words inside. The longest first. */
 export function namesOf(text: string): string[] {
