@@ -9,11 +9,13 @@ import {
   evaluate,
   markdownComparison,
   markdownReport,
+  markdownTranscripts,
   PARTS,
   type Part,
   type Question,
   readQuestions,
   readResults,
+  readTranscripts,
   reportOf,
   sampleOrder,
   selectPart,
@@ -63,7 +65,8 @@ export function evaluateCommand(): Command {
       const report = await measure(flags, context);
       context.output.result(report, markdownReport(report));
     })
-    .addCommand(compareCommand());
+    .addCommand(compareCommand())
+    .addCommand(transcriptsCommand());
 }
 
 async function measure(flags: EvaluateFlags, context: CliContext): Promise<EvaluationReport> {
@@ -158,6 +161,18 @@ function compareCommand(): Command {
       const [a, b] = await Promise.all([resultsIn(first), resultsIn(second)]);
       const comparison = compareResults(a, b, config.evaluation);
       output.result(comparison, markdownComparison(comparison, [basename(first), basename(second)]));
+    });
+}
+
+function transcriptsCommand(): Command {
+  return new Command('transcripts')
+    .description('print rollouts of an evaluation, right and wrong ones in turn')
+    .argument('<folder>', 'folder of an evaluation')
+    .option('-n, --count <number>', 'how many', wholeNumber, 10)
+    .action(async (folder: string, flags: { readonly count: number }, self: Command) => {
+      const { output } = contextOf(self);
+      const transcripts = await readTranscripts(folder);
+      output.result(transcripts.slice(0, flags.count), markdownTranscripts(transcripts, flags.count));
     });
 }
 

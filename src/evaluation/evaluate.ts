@@ -3,6 +3,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CancelledError, FileFormatError, IntegrityError } from '../errors.js';
+import type { Tokenizer } from '../tokenizer/index.js';
 import { writeFileAtomic } from '../util/atomic-file.js';
 import { canonicalJson, sha256Hex } from '../util/digest.js';
 import { type JsonLinesWriter, openJsonLines, readJsonLines } from '../util/json-lines.js';
@@ -10,12 +11,13 @@ import type { OnProgress } from '../util/progress.js';
 import { type AnsweredQuestion, type AnswerOptions, answerQuestion } from './answer-question.js';
 import type { Question } from './questions.js';
 import { type QuestionResult, questionResult } from './result.js';
+import { partsOf, TRANSCRIPTS, type Transcript } from './transcript.js';
 
 export interface EvaluationOptions extends AnswerOptions {
   readonly questions: readonly Question[];
   /** Questions answered at once. */
   readonly concurrency: number;
-  /** Folder for `results.jsonl` and `settings.json`; absent: nothing is written, nothing resumed. */
+  /** Folder for results, transcripts and settings; absent: nothing is written, nothing resumed. */
   readonly output?: string;
   /** All that shapes the answers; results in `output` with other settings are refused. */
   readonly settings?: Readonly<Record<string, unknown>>;
@@ -43,7 +45,7 @@ export async function evaluate(options: EvaluationOptions): Promise<QuestionResu
   const { questions, concurrency, output, settings = {}, onProgress, signal } = options;
   const results = output === undefined ? new Map() : await begun(output, settings);
   const wanted = questions.filter(({ id }) => !results.has(id));
-  const writer = output === undefined ? null : await openJsonLines(join(output, 'results.jsonl'));
+  const writers = output === undefined ? null : await openWriters(output);
   const report = (): void =>
     onProgress?.({
       stage: 'evaluate',
@@ -59,7 +61,9 @@ export async function evaluate(options: EvaluationOptions): Promise<QuestionResu
       const question = wanted[next++] as Question;
       if (signal?.aborted) throw new CancelledError();
       const answered = await answerQuestion(question, options);
-      await keep(answered, results, writer);
+      await writers?.transcripts.append(transcriptOf(question, answered, options.tokenizer));
+      await writers?.results.append(answered.result);
+      results.set(question.id, answered.result);
       options.onAnswered?.(answered);
       finished += 1;
       report();
@@ -71,18 +75,26 @@ export async function evaluate(options: EvaluationOptions): Promise<QuestionResu
       failed = true;
     });
   } finally {
-    await writer?.close();
+    await Promise.all([writers?.results.close(), writers?.transcripts.close()]);
   }
   return questions.map(({ id }) => results.get(id) as QuestionResult);
 }
 
-async function keep(
-  { result }: AnsweredQuestion,
-  results: Map<string, QuestionResult>,
-  writer: JsonLinesWriter | null,
-): Promise<void> {
-  await writer?.append(result);
-  results.set(result.id, result);
+async function openWriters(output: string): Promise<Record<'results' | 'transcripts', JsonLinesWriter>> {
+  const [results, transcripts] = await Promise.all([
+    openJsonLines(join(output, 'results.jsonl')),
+    openJsonLines(join(output, TRANSCRIPTS)),
+  ]);
+  return { results, transcripts };
+}
+
+function transcriptOf(
+  { id, dataset, question, goldenAnswers }: Question,
+  { record, result: { answer, em } }: AnsweredQuestion,
+  tokenizer: Tokenizer,
+): Transcript {
+  const parts = partsOf(record, tokenizer);
+  return { id, dataset, question, goldenAnswers: [...goldenAnswers], answer, em, parts };
 }
 
 /** Waits for all and throws the first failure; `onFailure` tells the others to take nothing new. */

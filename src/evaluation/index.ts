@@ -29,3 +29,10 @@ export type { QuestionResult } from './result.js';
 export { holdsAnswer, isYesNo, shownPart } from './shown.js';
 export { isValidation, PARTS, type Part, partOf, selectPart } from './split.js';
 export * from './tiny-world/index.js';
+export {
+  markdownTranscripts,
+  partsOf,
+  readableParts,
+  readTranscripts,
+  type Transcript,
+} from './transcript.js';

@@ -8,9 +8,11 @@ import {
   type EvaluationOptions,
   evaluate,
   markdownReport,
+  markdownTranscripts,
   type Question,
   readResults,
   readSettings,
+  readTranscripts,
   reportOf,
   settingsDigest,
 } from '../../src/evaluation/index.js';
@@ -105,6 +107,28 @@ test('every question has its result, in the order of the questions, and its line
     digest: settingsDigest({ method: 'search-r1' }),
     settings: { method: 'search-r1' },
   });
+});
+
+test('transcripts say who wrote what; right and wrong ones take turns', async () => {
+  await evaluate({ ...createSetting().options, concurrency: 1 });
+  const transcripts = await readTranscripts(folder);
+  expect(transcripts.map(({ id, em }) => [id, em])).toEqual([
+    ['q0', 1],
+    ['q1', 1],
+    ['q2', 1],
+    ['q3', 0],
+  ]);
+  expect(transcripts[0]?.parts.map(({ from }) => from)).toEqual([
+    'prompt',
+    'policy',
+    'environment',
+    'policy',
+  ]);
+  const text = markdownTranscripts(transcripts, 3);
+  expect(text.match(/; (right|wrong)$/gm)).toEqual(['; right', '; wrong', '; right']);
+  expect(text).toContain('> <think>so</think><answer>Lisbon</answer>');
+  expect(text).not.toContain('Work out the answer');
+  await expect(readTranscripts(join(folder, 'none'))).rejects.toThrow(/no transcripts/);
 });
 
 test('a run that was stopped goes on: finished questions are not asked again, a cut line is', async () => {

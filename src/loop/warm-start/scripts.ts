@@ -60,8 +60,11 @@ const answer = (thought: string, text: string): string =>
 /** A query without a question mark, on one line. */
 const queryText = (query: string): string => oneLine(query).replace(/[?\s.,]+$/, '');
 
-const says = (passage: SeenPassage, quote: string): string =>
-  `Doc ${passage.index} says: ${/[.!?]["”']?$/.test(quote) ? quote : `${quote}.`}`;
+/** A quote that was cut loses the marks at its end, and every quote ends as a sentence. */
+const says = (passage: SeenPassage, quoted: string): string => {
+  const quote = quoted.replace(/[\s,;:(–—-]+$/, '');
+  return `Doc ${passage.index} says: ${/[.!?]["”']?$/.test(quote) ? quote : `${quote}.`}`;
+};
 
 /** Fewest words that question and place of the answer must share, where nobody told the page. */
 const FEWEST_SHARED = 2;

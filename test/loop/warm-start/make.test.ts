@@ -119,9 +119,9 @@ async function made(questions: readonly Question[], overrides?: Partial<Teaching
 test('one search: the thought quotes the sentence of the answer', async () => {
   const { lines, texts } = await made([SINGLE]);
   expect(lines[0]).toMatchObject({ questionId: SINGLE.id, kind: 'single', goldenAnswers: ['Lisbon'] });
-  expect(texts[0]).toMatch(/> <think>.*<\/think>\n<search>What is the capital of Portugal<\/search>/);
+  expect(texts[0]).toMatch(/> <think>.*<\/think>\n> <search>What is the capital of Portugal<\/search>/);
   expect(texts[0]).toMatch(
-    /> <think>Doc \d says: Lisbon is the capital of Portugal\.<\/think>\n<answer>Lisbon<\/answer>$/,
+    /> <think>Doc \d says: Lisbon is the capital of Portugal\.<\/think>\n> <answer>Lisbon<\/answer>$/,
   );
 });
 
@@ -140,13 +140,15 @@ test('a chain: the second query is what the first page names and what is still a
 test('a comparison: each page by its name, and the two years', async () => {
   const { lines, texts } = await made([COMPARISON]);
   expect(lines[0]?.record.searches.map(({ query }) => query)).toEqual(['Niyoti', 'Angali Pangali']);
-  expect(texts[0]).toContain('Niyoti: 2016. Angali Pangali: 1955.</think>\n<answer>Angali Pangali</answer>');
+  expect(texts[0]).toContain(
+    'Niyoti: 2016. Angali Pangali: 1955.</think>\n> <answer>Angali Pangali</answer>',
+  );
 });
 
 test('pages that lead to others are followed before they are compared', async () => {
   const { lines, texts } = await made([PARALLEL]);
   expect(lines[0]?.record.searches.map(({ query }) => query).slice(1)).toEqual(['Ann Able', 'Bob Baker']);
-  expect(texts[0]).toContain('Ann Able: 1970. Bob Baker: 1960.</think>\n<answer>Blue Sun</answer>');
+  expect(texts[0]).toContain('Ann Able: 1970. Bob Baker: 1960.</think>\n> <answer>Blue Sun</answer>');
   expect((await made([PARALLEL], { actionBudget: 2 }).catch((error) => error)).message).toMatch(
     /other settings/,
   );
