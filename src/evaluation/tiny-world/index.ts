@@ -14,7 +14,7 @@ export {
   type RelationName,
 } from './relations.js';
 export { TINY_WORLD_PROMPT } from './tokenizer.js';
-export { answerTurn, type KnownFact, searchTurn } from './turns.js';
+export { answerTurn, GIVE_UP, type KnownFact, searchTurn } from './turns.js';
 export {
   createWorld,
   type Fact,

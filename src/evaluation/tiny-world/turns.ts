@@ -19,10 +19,13 @@ export function searchTurn(subject: string, keyword: string, known: KnownFact | 
   return `<think> ${thought}</think><search> ${query}</search>`;
 }
 
-export function answerTurn(known: KnownFact | null, answer: string): string {
-  const thought = known === null ? 'i know this .' : factText(known);
-  return `<think> ${thought}</think><answer> ${answer}</answer>`;
+/** The answer to what is known last. */
+export function answerTurn(known: KnownFact): string {
+  return `<think> ${factText(known)}</think><answer> ${known.object}</answer>`;
 }
 
-/** Words of thoughts beyond those of facts. */
-export const THOUGHT_WORDS = 'i need to search more know this .';
+/** A turn that does not even search. */
+export const GIVE_UP = '<think> i do not know .</think><answer> unknown</answer>';
+
+/** Words of thoughts and answers beyond those of facts. */
+export const THOUGHT_WORDS = `i need to search more . ${GIVE_UP}`;
