@@ -10,8 +10,10 @@ import {
   createRolloutRunner,
   loadPrompts,
   type RolloutRunner,
+  type RolloutRunnerOptions,
 } from '../rollout/index.js';
 import type { WorkerState } from '../runtime/index.js';
+import type { TokenizerSource } from '../tokenizer/index.js';
 import type { OnProgress } from '../util/progress.js';
 
 export interface StartOptions {
@@ -23,6 +25,7 @@ export interface StartOptions {
 export interface PolicyModel {
   readonly engine: Engine;
   readonly encoding: BackgroundEncoding;
+  readonly tokenizerSource: TokenizerSource;
   /** Ends its threads. */
   close(): Promise<void>;
 }
@@ -62,7 +65,7 @@ export async function openPolicyModel(
     await close();
     throw error;
   }
-  return { engine, encoding, close };
+  return { engine, encoding, tokenizerSource: source, close };
 }
 
 /** The configured retriever; the demo index is built where it is asked for and missing. */
@@ -72,8 +75,15 @@ export async function openIndex(config: Config, options: StartOptions = {}): Pro
   return createRetriever(config, options);
 }
 
-export function openRunner(config: Config, policy: PolicyModel, retriever: Retriever | null): RolloutRunner {
+/** @param keeping  who keeps the records; absent: nobody */
+export function openRunner(
+  config: Config,
+  policy: Pick<PolicyModel, 'engine' | 'encoding'>,
+  retriever: Retriever | null,
+  keeping: Pick<RolloutRunnerOptions, 'onRecord' | 'recordTimeoutMs' | 'onRecordFailure'> = {},
+): RolloutRunner {
   return createRolloutRunner({
+    ...keeping,
     generator: policy.engine,
     retriever,
     tokenizer: policy.encoding.tokenizer,

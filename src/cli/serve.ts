@@ -3,9 +3,11 @@ import type { Config } from '../config/index.js';
 import type { Retriever } from '../retrieval/index.js';
 import { createServer, type Part, type Policy } from '../server/index.js';
 import { createLogger, type Logger } from '../telemetry/index.js';
+import type { TrajectoryStore } from '../trajectory/index.js';
 import { openIndex, openPolicyModel, openRunner, type PolicyModel } from './application.js';
 import { contextOf } from './context.js';
 import type { Output } from './output.js';
+import { keepRetention, openServerStore, recordKeeping } from './store.js';
 
 interface ServeOptions {
   readonly host?: string;
@@ -37,8 +39,10 @@ async function serve(config: Config, output: Output, signal: AbortSignal): Promi
   process.once('SIGTERM', end);
   signal.addEventListener('abort', end);
 
-  const parts = createParts(config, logger);
-  const server = createServer({ config, parts, logger });
+  const store = openServerStore(config, logger);
+  const endRetention = store === null ? () => {} : keepRetention(store, config, logger);
+  const parts = createParts(config, store, logger);
+  const server = createServer({ config, parts, logger, store: store ?? undefined });
   try {
     const { url } = await server.listen();
     const progress = output.progress();
@@ -54,16 +58,23 @@ async function serve(config: Config, output: Output, signal: AbortSignal): Promi
   } finally {
     await server.close();
     await parts.close();
+    endRetention();
+    await store?.close();
     process.off('SIGTERM', end);
   }
 }
 
 /** The parts of the server as they stand; `load` opens them, first the model, then the index. */
-function createParts(config: Config, logger: Logger) {
+function createParts(config: Config, store: TrajectoryStore | null, logger: Logger) {
   let model: PolicyModel | null = null;
   let retriever: Retriever | null = null;
   let policy: Part<Policy> = LOADING;
   let index: Part<Retriever> = LOADING;
+  const keeping = recordKeeping(store, config, logger);
+  const readyPolicy = ({ engine, encoding }: PolicyModel, searched: Retriever): Part<Policy> => {
+    const runner = openRunner(config, { engine, encoding }, searched, keeping);
+    return { state: 'ready', value: { runner, engine, tokenizer: encoding.tokenizer } };
+  };
   return {
     policy: () => policy,
     index: () => index,
@@ -75,24 +86,23 @@ function createParts(config: Config, logger: Logger) {
           if (error !== null) logger.error({ state, err: error }, 'engine worker failed');
           if (model !== null && state !== 'ready')
             policy = { state: state === 'failed' ? 'broken' : 'loading', reason: 'the engine restarts' };
-          else if (model !== null && retriever !== null) policy = readyPolicy(config, model, retriever);
+          else if (model !== null && retriever !== null) policy = readyPolicy(model, retriever);
         },
       });
       model = opened;
       opened.encoding.warm();
+      const auditor = { modelDigest: opened.engine.info.modelDigest, tokenizer: opened.tokenizerSource };
+      void store
+        ?.useAuditor(auditor)
+        .catch((err) => logger.warn({ err }, 'records are stored without an audit'));
       retriever = await openIndex(config, options);
       index = { state: 'ready', value: retriever };
-      policy = readyPolicy(config, opened, retriever);
+      policy = readyPolicy(opened, retriever);
     },
     async close(): Promise<void> {
       await Promise.all([model?.close(), retriever?.close()]);
     },
   };
-}
-
-function readyPolicy(config: Config, model: PolicyModel, retriever: Retriever): Part<Policy> {
-  const runner = openRunner(config, model, retriever);
-  return { state: 'ready', value: { runner, engine: model.engine, tokenizer: model.encoding.tokenizer } };
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -3,7 +3,7 @@
 import type { SampledToken, SamplingParameters } from '../engine/index.js';
 import type { Passage } from '../retrieval/index.js';
 import type { ChatMessage } from '../tokenizer/index.js';
-import type { TrajectoryRecord } from '../trajectory/index.js';
+import type { FeedbackInput, RecordNotes, TrajectoryRecord } from '../trajectory/index.js';
 
 export type MethodName = 'search-r1' | 'rag' | 'cot' | 'direct' | 'chat';
 
@@ -32,8 +32,16 @@ export interface RolloutRequest {
   /** Append `<answer>` when the budget ends without one (rule 11). Serving: true; evaluation, training: false. */
   readonly forceAnswer?: boolean;
   readonly signal?: AbortSignal;
+  /** What is said of the record where it is kept; null: nothing is kept. */
+  readonly keeping?: Keeping | null;
   readonly id?: string;
   readonly groupId?: string;
+}
+
+/** Notes beside a record, and gold answers that came with the request. */
+export interface Keeping {
+  readonly notes: RecordNotes;
+  readonly feedback: FeedbackInput | null;
 }
 
 export interface Citation {
@@ -79,7 +87,7 @@ export type RolloutEvent =
       readonly citations: readonly Citation[];
       readonly usage: RolloutUsage;
       readonly record: TrajectoryRecord;
-      /** Whether the record is known to be stored; null where nobody stores records. */
+      /** Whether the record is known to be stored; null where it shall not be. */
       readonly stored: boolean | null;
     };
 

@@ -18,13 +18,13 @@ export interface RecordKeeping {
 
 const TIMEOUT_MS = 250;
 
-/** @returns whether the record is known to be safe; null where nobody keeps records. Never rejects. */
+/** @returns whether the record is known to be safe; null where it shall not be kept. Never rejects. */
 export async function keepRecord(
   record: TrajectoryRecord,
   request: RolloutRequest,
   { onRecord, recordTimeoutMs = TIMEOUT_MS, onRecordFailure }: RecordKeeping,
 ): Promise<boolean | null> {
-  if (onRecord === undefined) return null;
+  if (onRecord === undefined || request.keeping === null) return null;
   const kept = (async () => onRecord(record, request))().then(
     () => true,
     (error: Error) => {

@@ -2,7 +2,7 @@
 
 import express, { type Express } from 'express';
 import type { ServerContext } from './context.js';
-import { type KeyRing, requireKey } from './http/api-keys.js';
+import { type KeyRing, requireKey, requireScope } from './http/api-keys.js';
 import { readBody } from './http/body.js';
 import { cors } from './http/cors.js';
 import { errorHandler, methodNotAllowed, notFound } from './http/errors.js';
@@ -11,6 +11,7 @@ import { requestId } from './http/request-id.js';
 import { slowReaders } from './http/slow-readers.js';
 import { RequestError } from './openai/request-error.js';
 import { chatCompletions } from './routes/chat-completions.js';
+import { feedback } from './routes/feedback.js';
 import { healthz, readyz } from './routes/health.js';
 import { listModels, retrieveModel } from './routes/models.js';
 import { retrieve } from './routes/retrieve.js';
@@ -29,6 +30,9 @@ export function createApp(context: ServerContext, keys: KeyRing): Express {
 
   app.use(['/v1', '/retrieve'], requireKey(keys));
   const body = readBody(settings.bodyLimitBytes);
+  app.post('/v1/feedback', requireScope('feedback'), body, feedback(context));
+  app.all('/v1/feedback', methodNotAllowed('POST'));
+  app.use(['/v1', '/retrieve'], requireScope('ask'));
   app.post('/v1/chat/completions', body, chatCompletions(context));
   app.all('/v1/chat/completions', methodNotAllowed('POST'));
   app.get('/v1/models', listModels(context));

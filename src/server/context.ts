@@ -7,6 +7,7 @@ import type { Retriever } from '../retrieval/index.js';
 import type { Rollout, RolloutRequest } from '../rollout/index.js';
 import type { Logger } from '../telemetry/index.js';
 import type { Tokenizer } from '../tokenizer/index.js';
+import type { TrajectoryStore } from '../trajectory/index.js';
 import type { Activity } from './activity.js';
 import type { BodyParser } from './json/body-parser.js';
 import { RequestError, type WireCode } from './openai/request-error.js';
@@ -32,9 +33,14 @@ export interface ServerParts {
   index(): Part<Retriever>;
 }
 
+/** What the server uses of the store. */
+export type AnswerStore = Pick<TrajectoryStore, 'addFeedback' | 'health' | 'keys'>;
+
 export interface ServerOptions {
-  readonly config: Pick<Config, 'server' | 'rollout'>;
+  readonly config: Pick<Config, 'server' | 'rollout' | 'store'>;
   readonly parts: ServerParts;
+  /** Absent: nothing is kept, and there is no feedback. */
+  readonly store?: AnswerStore | undefined;
   readonly logger: Logger;
 }
 
@@ -43,6 +49,8 @@ export interface ServerContext {
   readonly settings: ServerConfig;
   readonly rollout: RolloutConfig;
   readonly parts: ServerParts;
+  readonly store: AnswerStore | null;
+  readonly keepByDefault: boolean;
   readonly logger: Logger;
   readonly activity: Activity;
   readonly bodies: BodyParser;

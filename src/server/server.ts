@@ -30,11 +30,13 @@ const FLUSH_MS = 1000;
 const WARM_AFTER_MS = 2000;
 
 export function createServer(options: ServerOptions): SearchloopServer {
-  const { server: settings, rollout } = options.config;
+  const { server: settings, rollout, store: keeping } = options.config;
   const context: ServerContext = {
     settings,
     rollout,
     parts: options.parts,
+    store: options.store ?? null,
+    keepByDefault: keeping.keepByDefault,
     logger: options.logger,
     activity: createActivity(),
     bodies: createBodyParser(
@@ -44,7 +46,9 @@ export function createServer(options: ServerOptions): SearchloopServer {
     ),
     startedAt: Math.floor(Date.now() / 1000),
   };
-  const keys = createKeyRing(settings.apiKeys);
+  const keys = createKeyRing(settings.apiKeys, context.store, (err) =>
+    options.logger.warn({ err }, 'the keys cannot be read'),
+  );
   const http = createHttpServer(createApp(context, keys));
   const sockets = createSocketServer(context, keys);
   http.on('upgrade', sockets.upgrade);
@@ -54,6 +58,7 @@ export function createServer(options: ServerOptions): SearchloopServer {
 
   return {
     async listen() {
+      keys.start();
       const address = await listen(http, settings.host, settings.port);
       warming = setTimeout(context.bodies.warm, WARM_AFTER_MS);
       return address;
@@ -63,6 +68,7 @@ export function createServer(options: ServerOptions): SearchloopServer {
 
   async function close(): Promise<void> {
     clearTimeout(warming);
+    keys.stop();
     const closed = new Promise<void>((resolve) => http.close(() => resolve()));
     http.closeIdleConnections();
     await context.activity.stop(settings.shutdownGraceMs);

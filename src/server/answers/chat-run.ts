@@ -4,10 +4,12 @@ import { randomBytes } from 'node:crypto';
 import { CancelledError, RuntimeError } from '../../errors.js';
 import type { MethodName, RolloutEvent } from '../../rollout/index.js';
 import { type Policy, requireIndex, requirePolicy, type ServerContext } from '../context.js';
+import type { Identity } from '../http/api-keys.js';
 import { systemFingerprint } from '../openai/fingerprint.js';
 import { resolveModel } from '../openai/model-name.js';
 import { checkTokenIds, rolloutRequestOf } from '../openai/rollout-request.js';
 import type { ChatBody } from '../openai/schema/chat.js';
+import { keepingOf } from './keeping.js';
 import { type ChoiceEvent, mergeRollouts } from './merge.js';
 import { assertPromptFits } from './prompt-length.js';
 
@@ -37,7 +39,12 @@ const SEARCHING: readonly MethodName[] = ['search-r1', 'rag'];
  * Checks a body against the parts that are there and sets its rollouts up; they begin with the first event asked for.
  * @throws {RequestError} the model is not there, not ready, or the prompt is too long
  */
-export function startChat(context: ServerContext, body: ChatBody, signal: AbortSignal): ChatRun {
+export function startChat(
+  context: ServerContext,
+  body: ChatBody,
+  signal: AbortSignal,
+  identity: Identity,
+): ChatRun {
   const policy = requirePolicy(context.parts);
   const { engine } = policy;
   const target = resolveModel(body.model, engine);
@@ -47,8 +54,12 @@ export function startChat(context: ServerContext, body: ChatBody, signal: AbortS
 
   const id = `chatcmpl-${randomBytes(12).toString('hex')}`;
   const frame = { body, target, info: engine.info, rollout: context.rollout, id };
+  const keep = keepingOf(context, body, identity, id);
   const events = mergeRollouts(
-    (choice, own) => policy.runner.run({ ...rolloutRequestOf(frame, choice), signal: own }),
+    (choice, own) => {
+      const request = rolloutRequestOf(frame, choice);
+      return policy.runner.run({ ...request, keeping: keep(request), signal: own });
+    },
     { count: body.n ?? 1, concurrency: engine.info.maxSequences, signal },
   );
   return {

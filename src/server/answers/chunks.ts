@@ -9,9 +9,10 @@ import { type ChoiceLogprobs, logprobEntries } from '../openai/logprobs.js';
 import { reasoningFieldsOf } from '../openai/reasoning-fields.js';
 import { searchEventOf } from '../openai/search-event.js';
 import { searchText } from '../openai/search-text.js';
-import { type TokenIds, tokenIdsOf, versionOf } from '../openai/token-ids.js';
+import { tokenIdsOf, versionOf } from '../openai/token-ids.js';
 import { sumUsage, type Usage } from '../openai/usage.js';
 import type { ChatRun } from './chat-run.js';
+import { type ChoiceNotes, choiceNotes } from './choice-notes.js';
 import type { ChoiceEvent } from './merge.js';
 
 interface ChunkChoice {
@@ -20,7 +21,7 @@ interface ChunkChoice {
   readonly finish_reason: FinishReason | null;
   readonly logprobs: ChoiceLogprobs | null;
   readonly token_ids?: readonly number[];
-  readonly searchloop?: { readonly sequence: TokenIds['sequence'] };
+  readonly searchloop?: ChoiceNotes;
 }
 
 export interface ChatChunk {
@@ -76,7 +77,8 @@ export function createChunker(run: ChatRun, settings: ServerConfig): Chunker {
       delta: {},
       logprobs: null,
       finish_reason: finishReasonOf(done.finish),
-      ...(ids ? { token_ids: ids.token_ids, searchloop: { sequence: ids.sequence } } : {}),
+      ...(ids ? { token_ids: ids.token_ids } : {}),
+      ...choiceNotes(done, ids),
     };
     return [
       ...(annotations.length > 0 ? [delta(index, { annotations })] : []),

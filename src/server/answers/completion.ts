@@ -8,9 +8,10 @@ import { type ChoiceLogprobs, type LogprobEntry, logprobEntries } from '../opena
 import { reasoningFieldsOf } from '../openai/reasoning-fields.js';
 import { type SearchResultsEvent, searchEventOf } from '../openai/search-event.js';
 import { searchText } from '../openai/search-text.js';
-import { type TokenIds, tokenIdsOf, versionOf } from '../openai/token-ids.js';
+import { tokenIdsOf, versionOf } from '../openai/token-ids.js';
 import { sumUsage, type Usage } from '../openai/usage.js';
 import type { ChatRun } from './chat-run.js';
+import { type ChoiceNotes, choiceNotes } from './choice-notes.js';
 import type { ChoiceEvent } from './merge.js';
 
 export interface CompletionMessage {
@@ -29,7 +30,7 @@ export interface CompletionChoice {
   readonly finish_reason: FinishReason;
   readonly logprobs: ChoiceLogprobs | null;
   readonly token_ids?: readonly number[];
-  readonly searchloop?: { readonly sequence: TokenIds['sequence'] };
+  readonly searchloop?: ChoiceNotes;
 }
 
 export interface ChatCompletion {
@@ -126,6 +127,7 @@ function choiceOf(draft: Draft, index: number, run: ChatRun, settings: ServerCon
     },
     finish_reason: finishReasonOf(done.finish),
     logprobs: run.body.logprobs ? { content: draft.entries, refusal: null } : null,
-    ...(ids ? { token_ids: ids.token_ids, searchloop: { sequence: ids.sequence } } : {}),
+    ...(ids ? { token_ids: ids.token_ids } : {}),
+    ...choiceNotes(done, ids),
   };
 }

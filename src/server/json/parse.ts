@@ -1,5 +1,6 @@
 // From bytes to a checked body: the same function on the HTTP thread (small bodies) and in the worker.
 
+import { type FeedbackBody, parseFeedbackBody } from '../feedback/schema.js';
 import { RequestError } from '../openai/request-error.js';
 import { type ChatBody, parseChatBody } from '../openai/schema/chat.js';
 import { parseRetrieveBody, type RetrieveBody, type RetrieveLimits } from '../retrieve/schema.js';
@@ -10,6 +11,7 @@ import { assertSimple } from './limits.js';
 /** What each kind of body becomes. */
 export interface Bodies {
   readonly chat: ChatBody;
+  readonly feedback: FeedbackBody;
   readonly retrieve: RetrieveBody;
   readonly frame: SocketFrame;
 }
@@ -30,6 +32,7 @@ export function parseBytes<K extends BodyKind>(
     const value = parseJson(bytes);
     const parse = {
       chat: () => parseChatBody(value),
+      feedback: () => parseFeedbackBody(value),
       retrieve: () => parseRetrieveBody(value, settings.retrieve),
       frame: () => parseFrame(value),
     };

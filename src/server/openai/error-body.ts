@@ -41,8 +41,10 @@ const WIRE: Readonly<Record<WireCode, Row>> = {
   context_length_exceeded: { status: 400, type: INVALID, code: 'context_length_exceeded' },
   unsupported_parameter: { status: 400, type: INVALID, code: 'unsupported_parameter' },
   invalid_api_key: { status: 401, type: INVALID, code: 'invalid_api_key' },
+  insufficient_scope: { status: 403, type: 'permission', code: 'insufficient_scope' },
   origin_not_allowed: { status: 403, type: 'permission', code: 'origin_not_allowed' },
   model_not_found: { status: 404, type: INVALID, code: 'model_not_found' },
+  answer_not_found: { status: 404, type: INVALID, code: 'answer_not_found' },
   route_not_found: { status: 404, type: INVALID, code: 'not_found' },
   method_not_allowed: { status: 405, type: INVALID, code: 'method_not_allowed' },
   upgrade_required: { status: 426, type: INVALID, code: 'upgrade_required' },
@@ -52,6 +54,7 @@ const WIRE: Readonly<Record<WireCode, Row>> = {
   too_many_requests: { status: 429, type: 'rate_limit', code: 'rate_limit_exceeded', retryAfterMs: 1000 },
   model_loading: { status: 503, type: 'overloaded', code: 'model_loading', retryAfterMs: 5000 },
   index_loading: { status: 503, type: 'overloaded', code: 'index_loading', retryAfterMs: 5000 },
+  store_loading: { status: 503, type: 'overloaded', code: 'store_loading', retryAfterMs: 1000 },
   shutting_down: { status: 503, type: 'overloaded', code: 'shutting_down', retryAfterMs: 5000 },
 };
 

@@ -7,8 +7,10 @@ export type WireCode =
   | 'context_length_exceeded'
   | 'unsupported_parameter'
   | 'invalid_api_key'
+  | 'insufficient_scope'
   | 'origin_not_allowed'
   | 'model_not_found'
+  | 'answer_not_found'
   | 'route_not_found'
   | 'method_not_allowed'
   | 'upgrade_required'
@@ -18,6 +20,7 @@ export type WireCode =
   | 'too_many_requests'
   | 'model_loading'
   | 'index_loading'
+  | 'store_loading'
   | 'shutting_down';
 
 /** A request that cannot be answered. The message goes to the client as it is. */

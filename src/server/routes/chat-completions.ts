@@ -5,6 +5,7 @@ import { type ChatRun, startChat } from '../answers/chat-run.js';
 import { createChunker } from '../answers/chunks.js';
 import { type ChatCompletion, createCompletion } from '../answers/completion.js';
 import type { ServerContext } from '../context.js';
+import { identityOf } from '../http/api-keys.js';
 import { parseBody } from '../http/body.js';
 import { cancelWhenGone } from '../http/client-gone.js';
 import { noteError } from '../http/errors.js';
@@ -20,7 +21,7 @@ export function chatCompletions(context: ServerContext): RequestHandler {
     const work = context.activity.begin();
     const unwatch = cancelWhenGone(res, work);
     try {
-      const run = startChat(context, body, work.signal);
+      const run = startChat(context, body, work.signal, identityOf(res));
       if (body.stream) {
         await streamAnswer(context, run, res, work.signal);
       } else {

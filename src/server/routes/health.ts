@@ -19,8 +19,11 @@ export function readyz(context: ServerContext): RequestHandler {
       res.json({ status: 'not ready', reasons });
       return;
     }
+    const trouble = context.store?.health().trouble ?? null;
     const engine = parts.model.state === 'ready' ? parts.model.value.engine.stats() : null;
-    res.json({ status: 'ready', engine });
+    // Questions are answered all the same; their records wait or are lost.
+    if (trouble !== null) res.json({ status: 'degraded', reasons: [`the store: ${trouble}`], engine });
+    else res.json({ status: 'ready', engine });
   };
 }
 

@@ -5,6 +5,7 @@ import type { Logger } from '../../telemetry/index.js';
 import { startChat } from '../answers/chat-run.js';
 import { createCompletion } from '../answers/completion.js';
 import type { ServerContext } from '../context.js';
+import type { Identity } from '../http/api-keys.js';
 import { noteError } from '../http/errors.js';
 import { unwrap } from '../json/attempt.js';
 import { errorAnswer } from '../openai/error-body.js';
@@ -18,16 +19,23 @@ type RequestFrame = Extract<SocketFrame, { type: 'request' }>;
 interface Connection {
   readonly context: ServerContext;
   readonly logger: Logger;
+  readonly identity: Identity;
   readonly outbox: Outbox;
   /** Requests in flight: their id and how to cancel them. */
   readonly running: Map<string, () => void>;
 }
 
-export function serveConnection(socket: WebSocket, context: ServerContext, logger: Logger): void {
+export function serveConnection(
+  socket: WebSocket,
+  context: ServerContext,
+  logger: Logger,
+  identity: Identity,
+): void {
   const { settings } = context;
   const connection: Connection = {
     context,
     logger,
+    identity,
     outbox: createOutbox(socket, {
       bufferBytes: settings.streamBufferBytes,
       hardBytes: settings.streamBufferHardBytes,
@@ -100,9 +108,10 @@ async function answer(connection: Connection, frame: RequestFrame): Promise<void
   }
 }
 
-async function run({ context, outbox }: Connection, frame: RequestFrame, signal: AbortSignal): Promise<void> {
+async function run(connection: Connection, frame: RequestFrame, signal: AbortSignal): Promise<void> {
+  const { context, outbox, identity } = connection;
   const { id } = frame;
-  const chat = startChat(context, unwrap(frame.body), signal);
+  const chat = startChat(context, unwrap(frame.body), signal, identity);
   const completion = createCompletion(chat, context.settings);
   await outbox.send({ id, type: 'created', response: { ...chat.head } });
   for await (const item of chat.events) {

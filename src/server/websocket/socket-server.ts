@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import type { ServerContext } from '../context.js';
-import { bearerOf, type KeyRing } from '../http/api-keys.js';
+import { assertScope, bearerOf, type Identity, type KeyRing } from '../http/api-keys.js';
 import { isOriginAllowed } from '../http/cors.js';
 import { rawErrorResponse } from '../http/raw-response.js';
 import { requestIdOf } from '../http/request-id.js';
@@ -51,26 +51,27 @@ export function createSocketServer(context: ServerContext, keys: KeyRing): Socke
     socket.end(rawErrorResponse(error, ids.get(req) ?? requestIdOf(undefined)));
   });
 
-  const accept = (socket: WebSocket, requestId: string): void => {
+  const accept = (socket: WebSocket, requestId: string, identity: Identity): void => {
     missed.set(socket, 0);
     socket.on('pong', () => missed.set(socket, 0));
     socket.on('close', () => missed.delete(socket));
     const logger = context.logger.child({ requestId });
-    serveConnection(socket, context, logger);
+    serveConnection(socket, context, logger, identity);
   };
 
   return {
     upgrade(req, socket, head) {
       const id = requestIdOf(req.headers['x-request-id']);
       socket.on('error', () => socket.destroy());
+      let identity: Identity;
       try {
-        check(req, context, keys);
+        identity = check(req, context, keys);
       } catch (error) {
         socket.end(rawErrorResponse(error, id));
         return;
       }
       ids.set(req, id);
-      server.handleUpgrade(req, socket, head, (client) => accept(client, id));
+      server.handleUpgrade(req, socket, head, (client) => accept(client, id, identity));
     },
     async close(graceMs) {
       clearInterval(heartbeat);
@@ -90,7 +91,7 @@ export function createSocketServer(context: ServerContext, keys: KeyRing): Socke
 }
 
 /** @throws {RequestError} why this upgrade is refused */
-function check(req: IncomingMessage, context: ServerContext, keys: KeyRing): void {
+function check(req: IncomingMessage, context: ServerContext, keys: KeyRing): Identity {
   const path = req.url?.split('?')[0];
   if (path !== PATH)
     throw new RequestError('route_not_found', `there is no WebSocket at this path; expected ${PATH}`);
@@ -98,6 +99,8 @@ function check(req: IncomingMessage, context: ServerContext, keys: KeyRing): voi
     throw new RequestError('origin_not_allowed', 'requests from this origin are not allowed');
   const offered = req.headers['sec-websocket-protocol']?.split(',').map((item) => item.trim()) ?? [];
   const key = offered.find((item) => item.startsWith(KEY_PROTOCOL))?.slice(KEY_PROTOCOL.length);
-  keys.check(bearerOf(req.headers.authorization) ?? key);
+  const identity = keys.check(bearerOf(req.headers.authorization) ?? key);
+  assertScope(identity, 'ask');
   if (context.activity.stopping) throw new RequestError('shutting_down', 'the server is shutting down');
+  return identity;
 }

@@ -55,10 +55,30 @@ const seed = z
   .number()
   .refine((value) => Number.isInteger(value) && Math.abs(value) <= LARGEST_SEED, 'expected a 64-bit integer');
 
+const MOST_GOLDS = 64;
+const LONGEST_GOLD = 4096;
+
+/** Gold answers of a question, as chat requests and feedback give them. */
+export const goldAnswers = z
+  .array(z.string().min(1).max(LONGEST_GOLD).transform(wellFormed))
+  .min(1)
+  .max(MOST_GOLDS);
+
+/** Names a person; clients send what they like, so what is no name is ignored. */
+const person = z
+  .unknown()
+  .optional()
+  .transform((value) =>
+    typeof value === 'string' && value !== '' ? wellFormed(value.slice(0, 512)) : undefined,
+  );
+
 const extras = z.strictObject({
   top_k: optional(z.number().int().min(1).max(100)).describe('Passages of a search.'),
   action_budget: optional(z.number().int().min(1).max(64)).describe(
     'Turns that may act before the last one.',
+  ),
+  golden_answers: optional(goldAnswers).describe(
+    'Right answers, known beforehand; needs the scope feedback.',
   ),
   force_answer: optional(z.boolean()).describe('Open the answer when the budget ends without one.'),
 });
@@ -81,6 +101,9 @@ const chatFields = z.object({
   stream: optional(z.boolean()),
   stream_options: optional(z.object({ include_usage: optional(z.boolean()) })),
   reasoning_effort: optional(z.string()),
+  store: optional(z.boolean()),
+  user: person,
+  safety_identifier: person,
   /** What users of vLLM send. */
   top_k: optional(z.number().int().min(-1)),
   min_p: optional(z.number().min(0).max(1)),
