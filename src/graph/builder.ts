@@ -3,8 +3,9 @@
 import { GraphError } from '../errors.js';
 import type { ElementType } from '../runtime/index.js';
 import type { Shape } from './dimension.js';
+import type { GradientRule } from './gradient-call.js';
 import type { Constant, ExternalData, Graph, GraphNode } from './graph.js';
-import type { DraftNode, GraphWriter, NodeOptions } from './graph-writer.js';
+import type { DraftNode, FusedGradient, GraphWriter, NodeOptions } from './graph-writer.js';
 import { type Lookup, OpCall } from './op.js';
 import type { OpType } from './op-type.js';
 import { OPS } from './ops/index.js';
@@ -20,7 +21,7 @@ const ELEMENT_OF = new Map<unknown, ElementType>([
   [Uint8Array, 'uint8'],
 ]);
 
-export class GraphBuilder implements GraphWriter {
+export class GraphBuilder implements GraphWriter<GradientRule> {
   readonly #name: string;
   readonly #inputs: Value[] = [];
   readonly #outputs = new Map<string, Value>();
@@ -29,6 +30,7 @@ export class GraphBuilder implements GraphWriter {
   readonly #taken = new Set<string>();
   /** By name of a result of Shape: the shape that it holds. */
   readonly #shapes = new Map<string, Shape>();
+  readonly #fused = new Map<Value, FusedGradient<GradientRule>>();
   readonly #lookup: Lookup = {
     integersOf: (name) => integersOf(this.#constants.get(name)),
     shapeBehind: (name) => this.#shapes.get(name) ?? null,
@@ -118,6 +120,18 @@ export class GraphBuilder implements GraphWriter {
     this.#nodes.push({ op, name, inputs, attributes, outputs });
     if (op === 'Shape') this.#shapes.set(outputs[0]!.name, inputs[0]!.shape);
     return outputs;
+  }
+
+  /**
+   * Gives a result a gradient rule of its own with respect to earlier values, instead of that of its node and of those
+   * between: for what is cheaper to differentiate as a whole. No other way may lead from these values to the result.
+   */
+  fuseGradient(result: Value, inputs: readonly Value[], rule: GradientRule): void {
+    this.#fused.set(result, { inputs, rule });
+  }
+
+  fusedGradient(result: Value): FusedGradient<GradientRule> | null {
+    return this.#fused.get(result) ?? null;
   }
 
   /** Makes a result an output of the graph, under this name. */

@@ -2,7 +2,7 @@
 
 import { GraphError } from '../errors.js';
 import { sameShape, shapeText } from './dimension.js';
-import { GradientCall } from './gradient-call.js';
+import { GradientCall, type GradientRule } from './gradient-call.js';
 import type { DraftNode, GraphWriter } from './graph-writer.js';
 import { OPS } from './ops/index.js';
 import type { Value } from './value.js';
@@ -16,7 +16,7 @@ import type { Value } from './value.js';
  * @throws {GraphError} an operation on the way has no rule: names it and the way from it to the seed
  */
 export function gradients(
-  graph: GraphWriter,
+  graph: GraphWriter<GradientRule>,
   seeds: ReadonlyMap<Value, Value>,
   targets: readonly Value[],
 ): Map<Value, Value> {
@@ -41,13 +41,13 @@ class ReverseWalk {
   readonly #givers = new Map<Value, DraftNode | null>();
 
   constructor(
-    private readonly graph: GraphWriter,
+    private readonly graph: GraphWriter<GradientRule>,
     targets: readonly Value[],
   ) {
     this.#wanted = new Set(targets);
     for (const node of graph.nodes)
       if (node.inputs.some((input) => input !== null && this.#wanted.has(input)))
-        for (const output of node.outputs) this.#wanted.add(output);
+        for (const output of node.outputs) if (output.type === 'float32') this.#wanted.add(output);
   }
 
   add(value: Value, gradient: Value, giver: DraftNode | null): void {
@@ -68,23 +68,25 @@ class ReverseWalk {
     return sum;
   }
 
-  visit(node: DraftNode): void {
+  visit(built: DraftNode): void {
+    const fused = built.outputs.length === 1 ? this.graph.fusedGradient(built.outputs[0]!) : null;
+    const node = fused === null ? built : { ...built, inputs: fused.inputs };
     const wanted = node.inputs.map((input) => input !== null && this.#wanted.has(input));
     if (!wanted.includes(true)) return;
     const flowing = node.outputs.map((output) => this.total(output));
     if (flowing.every((gradient) => gradient === null)) return;
-    const rule = OPS[node.op].gradient;
+    const rule = fused?.rule ?? OPS[node.op].gradient;
     if (rule === undefined)
-      throw new GraphError(`${node.op} "${node.name}" has no gradient rule; way: ${this.#way(node)}`);
+      throw new GraphError(`${node.op} "${node.name}" has no gradient rule; way: ${this.#way(built)}`);
     const inputs = rule(new GradientCall(this.graph, node, flowing));
     for (const [index, input] of node.inputs.entries()) {
       if (input === null || !wanted[index]) continue;
       const make = inputs[index] ?? null;
       if (make === null)
         throw new GraphError(
-          `${node.op} "${node.name}": input ${index} (${input.name}) has no gradient; way: ${this.#way(node)}`,
+          `${node.op} "${node.name}": input ${index} (${input.name}) has no gradient; way: ${this.#way(built)}`,
         );
-      this.add(input, sumTo(this.graph, make(), input), node);
+      this.add(input, sumTo(this.graph, make(), input), built);
     }
   }
 
@@ -101,7 +103,7 @@ class ReverseWalk {
 }
 
 /** Sums the axes along which `input` was broadcast to the shape of its gradient. */
-function sumTo(graph: GraphWriter, gradient: Value, input: Value): Value {
+function sumTo(graph: GraphWriter<GradientRule>, gradient: Value, input: Value): Value {
   if (sameShape(gradient.shape, input.shape)) return gradient;
   const extra = gradient.shape.length - input.shape.length;
   const axes = gradient.shape.flatMap((size, axis) => {

@@ -20,7 +20,15 @@ export interface DraftNode {
   readonly outputs: readonly Value[];
 }
 
-export interface GraphWriter {
+/** A result whose gradient goes by a rule of its own, past the nodes between it and some earlier values. */
+export interface FusedGradient<Rule> {
+  /** The inputs that the rule speaks of. */
+  readonly inputs: readonly Value[];
+  readonly rule: Rule;
+}
+
+/** @typeParam Rule a gradient rule; a parameter because rules are written in terms of this interface */
+export interface GraphWriter<Rule = unknown> {
   /** Nodes so far, in an order in which they can run. */
   readonly nodes: readonly DraftNode[];
   op(op: OpType, inputs: readonly (Value | null)[], options?: NodeOptions): Value;
@@ -31,6 +39,8 @@ export interface GraphWriter {
   scalar(value: number): Value;
   /** A float32 constant of two numbers. */
   pair(first: number, second: number): Value;
+  /** The rule that `fuseGradient` gave for a result, null for none. */
+  fusedGradient(result: Value): FusedGradient<Rule> | null;
   /** The numbers of an int64 constant. @throws {GraphError} the value is none */
   integersOf(value: Value): readonly number[];
 }

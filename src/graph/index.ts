@@ -4,6 +4,7 @@
 
 export { type ConstantData, GraphBuilder } from './builder.js';
 export type { Dimension, Shape } from './dimension.js';
+export type { GradientCall, GradientRule } from './gradient-call.js';
 export { gradients } from './gradients.js';
 export type { Constant, ExternalData, Graph, GraphNode } from './graph.js';
 export type { NodeOptions } from './graph-writer.js';

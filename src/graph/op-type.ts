@@ -13,6 +13,7 @@ export type OpType =
   | 'Gather'
   | 'GatherBlockQuantized'
   | 'GatherElements'
+  | 'Gemm'
   | 'GroupQueryAttention'
   | 'LayerNormalization'
   | 'LogSoftmax'

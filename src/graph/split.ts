@@ -60,20 +60,25 @@ function subgraph(graph: Graph, part: string, outputs: readonly Value[], given: 
     nodes.unshift(node);
     for (const name of node.inputs) if (name !== null) needed.add(name);
   }
-  const made = new Set(nodes.flatMap((node) => node.outputs));
+  const slim = nodes.map((node) => withoutUnread(node, needed));
+  const made = new Set(slim.flatMap((node) => node.outputs));
   const used = (name: string): boolean => needed.has(name) && !made.has(name);
-  const values = new Map(
-    [...graph.values].filter(([name]) => used(name) || nodes.some((node) => node.outputs.includes(name))),
-  );
+  const values = new Map([...graph.values].filter(([name]) => used(name) || made.has(name)));
   const inputs = [...graph.values.values()].filter(({ name }) => used(name) && !graph.constants.has(name));
   const result: Graph = {
     name: `${graph.name}, ${part}`,
     inputs,
     outputs,
     constants: new Map([...graph.constants].filter(([name]) => used(name))),
-    nodes,
+    nodes: slim,
     values,
   };
   verify(result);
   return result;
+}
+
+/** Results at the end of a node's list that nothing reads would only be computed in vain. */
+function withoutUnread(node: GraphNode, needed: ReadonlySet<string>): GraphNode {
+  const last = node.outputs.findLastIndex((name) => needed.has(name));
+  return { ...node, outputs: node.outputs.slice(0, last + 1) };
 }

@@ -28,6 +28,7 @@ export class StageBuilder {
   readonly #weights: Value[] = [];
   readonly #always: Value[] = [];
   readonly #seeds = new Map<Value, Value>();
+  readonly #resultNames = new Map<Value, string>();
   readonly #late: Value[] = [];
 
   constructor(
@@ -80,6 +81,7 @@ export class StageBuilder {
   /** Makes a value an output of the stage with input `<name>.grad` for its gradient. */
   result(name: string, value: Value): void {
     this.graph.output(name, value);
+    this.#resultNames.set(value, name);
     this.#seeds.set(value, this.late(`${name}.grad`, value.shape));
   }
 
@@ -89,9 +91,14 @@ export class StageBuilder {
     const weights = this.trained.kind === 'all' ? [...this.#weights, ...this.#always] : this.#always;
     const outputs = adapted.map(({ y }) => y);
     const found = gradients(this.graph, this.#seeds, [...targets, ...weights, ...outputs]);
-    for (const weight of weights) this.#addTo(weight.name, found.get(weight)!);
+    for (const weight of weights) this.addTo(weight.name, found.get(weight)!);
     for (const use of adapted) this.#adapterGradients(use, found.get(use.y)!);
     return found;
+  }
+
+  /** Name of the output that a value was made by `result`. */
+  resultName(value: Value): string | undefined {
+    return this.#resultNames.get(value);
   }
 
   get lateInputs(): readonly Value[] {
@@ -118,13 +125,20 @@ export class StageBuilder {
     const scaled = (value: Value): Value => graph.op('Mul', [value, scale], { name: `${value.name}.scaled` });
     const inward = scaled(product('lora.inner', x, a, { transB: 1 }));
     const outward = scaled(product('lora.outer', dy, b, {}));
-    this.#addTo(`${module}.a`, product('a.part', outward, x, { transA: 1 }));
-    this.#addTo(`${module}.b`, product('b.part', dy, inward, { transA: 1 }));
+    this.#addProduct(`${module}.a`, [rank, inner], outward, x);
+    this.#addProduct(`${module}.b`, [out, rank], dy, inward);
   }
 
   /** Output `<name>.grad` = input `<name>.sum` + gradient; both may be the same memory. */
-  #addTo(name: string, gradient: Value): void {
+  addTo(name: string, gradient: Value): void {
     const sum = this.late(`${name}.sum`, gradient.shape);
     this.graph.output(`${name}.grad`, this.graph.op('Add', [sum, gradient], { name: `${name}.added` }));
+  }
+
+  /** The same for a gradient a^T b, without a pass of its own for the sum. */
+  #addProduct(name: string, shape: readonly number[], a: Value, b: Value): void {
+    const sum = this.late(`${name}.sum`, shape);
+    const product = this.graph.op('Gemm', [a, b, sum], { name: `${name}.added`, attributes: { transA: 1 } });
+    this.graph.output(`${name}.grad`, product);
   }
 }

@@ -2,7 +2,14 @@
 // each layer, then the head. Their weights are inputs, so one set of graphs serves all layers, and the sequences of a
 // batch lie side by side, T tokens in all: only attention knows where one ends.
 
-import { type Graph, GraphBuilder, type SplitGraphs, splitAtSeeds, type Value } from '../graph/index.js';
+import {
+  type Graph,
+  GraphBuilder,
+  type OpType,
+  type SplitGraphs,
+  splitAtSeeds,
+  type Value,
+} from '../graph/index.js';
 import type { DecoderConfig } from './decoder-config.js';
 import { StageBuilder, type Trained } from './training-layers.js';
 
@@ -13,7 +20,10 @@ export interface LayerStageOptions {
 }
 
 function split(stage: StageBuilder, kept: readonly Value[]): SplitGraphs {
-  return splitAtSeeds(stage.graph.build(), { seeds: stage.lateInputs, kept });
+  const joint = stage.graph.build();
+  // A result goes by its output's name.
+  const final = kept.map((value) => joint.values.get(stage.resultName(value) ?? value.name) ?? value);
+  return splitAtSeeds(joint, { seeds: stage.lateInputs, kept: final });
 }
 
 /**
@@ -64,7 +74,10 @@ export function beforeAttention(config: DecoderConfig, options: LayerStageOption
  * Attention of a block of Q queries to the E keys up to the last of them.
  * Inputs: `q` [Q, heads * headDim]; `k`, `v` [E, kvHeads * headDim]; `mask` [G * Q, E] added to the scores, the rows of the
  * G = heads / kvHeads heads of a query side by side. Output `o` [Q, heads * headDim].
- * Backward: `o.grad`; gives `q.grad`, and `k.grad`, `v.grad` added to `k.sum`, `v.sum`. The scores are computed again.
+ * Backward: `o`, `o.grad`; gives `q.grad`, and `k.grad`, `v.grad` added to `k.sum`, `v.sum`. The probabilities p are
+ * computed again:
+ *   dp = do v^T,  ds = p (dp - do . o),  dq = scale ds k,  dk = scale ds^T q,  dv = p^T do
+ * @see Dao et al. 2022, arXiv:2205.14135, appendix B.2
  */
 export function attentionBlock(config: DecoderConfig): SplitGraphs {
   const graph = new GraphBuilder('attention');
@@ -77,34 +90,60 @@ export function attentionBlock(config: DecoderConfig): SplitGraphs {
     Value,
   ];
   const mask = graph.input('mask', 'float32', [`${group}*Q`.replace(/^1\*/, ''), 'E']);
-  const byHead = (x: Value, width: number): Value => {
-    const apart = graph.op('Reshape', [x, graph.integers([-1, kvHeads, width])]);
-    return graph.op('Transpose', [apart], { attributes: { perm: [1, 0, 2] } });
+  const scale = 1 / Math.sqrt(headDim);
+  const apart = (x: Value, width: number, write: Write): Value =>
+    write('Transpose', [write('Reshape', [x, graph.integers([-1, kvHeads, width])])], { perm: [1, 0, 2] });
+  /** [Q, heads * width] to [kvHeads, G * Q, width]: the heads that share keys are rows of one matrix. */
+  const folded = (x: Value, width: number, write: Write): Value =>
+    write('Reshape', [apart(x, group * width, write), graph.integers([kvHeads, -1, width])]);
+  const unfolded = (x: Value, write: Write): Value => {
+    const perQuery = write('Reshape', [x, graph.integers([kvHeads, -1, group * headDim])]);
+    const turned = write('Transpose', [perQuery], { perm: [1, 0, 2] });
+    return write('Reshape', [turned, graph.integers([-1, heads * headDim])]);
   };
-  const queries = graph.op('Reshape', [byHead(q, group * headDim), graph.integers([kvHeads, -1, headDim])], {
-    name: 'queries',
+  const write: Write = (op, inputs, attributes = {}) => graph.op(op, inputs, { attributes });
+  const [queries, keys, values] = [
+    folded(q, headDim, write),
+    apart(k, headDim, write),
+    apart(v, headDim, write),
+  ];
+  const scores = write('FusedMatMul', [queries, keys], { transB: 1, alpha: scale });
+  const probabilities = write('Softmax', [write('Add', [scores, mask])], { axis: -1 });
+  const o = unfolded(write('MatMul', [probabilities, values]), write);
+  graph.fuseGradient(o, [q, k, v], (call) => {
+    const again: Write = (op, inputs, attributes = {}) => call.op(op, inputs, attributes);
+    const { dy } = call;
+    const dMixed = folded(dy, headDim, again);
+    const product = (a: Value, b: Value, attributes: Record<string, number>): Value =>
+      again('FusedMatMul', [a, b], attributes);
+    // sum over keys of p dp = o . do, which is smaller by far
+    const perHead = again('Reshape', [call.mul(dy, o), graph.integers([-1, heads, headDim])]);
+    const dots = folded(again('Reshape', [call.sum(perHead, -1), graph.integers([-1, heads])]), 1, again);
+    const dScores = call.mul(probabilities, again('Sub', [product(dMixed, values, { transB: 1 }), dots]));
+    const joined = (x: Value): Value =>
+      again('Reshape', [
+        again('Transpose', [x], { perm: [1, 0, 2] }),
+        graph.integers([-1, kvHeads * headDim]),
+      ]);
+    return [
+      () => unfolded(product(dScores, keys, { alpha: scale }), again),
+      () => joined(product(dScores, queries, { transA: 1, alpha: scale })),
+      () => joined(product(probabilities, dMixed, { transA: 1 })),
+    ];
   });
-  const scores = graph.op('FusedMatMul', [queries, byHead(k, headDim)], {
-    name: 'scores',
-    attributes: { transB: 1, alpha: 1 / Math.sqrt(headDim) },
-  });
-  const masked = graph.op('Add', [scores, mask], { name: 'masked' });
-  const probabilities = graph.op('Softmax', [masked], { name: 'probabilities', attributes: { axis: -1 } });
-  const mixed = graph.op('MatMul', [probabilities, byHead(v, headDim)], { name: 'mixed' });
-  const perQuery = graph.op('Reshape', [mixed, graph.integers([kvHeads, -1, group * headDim])]);
-  const turned = graph.op('Transpose', [perQuery], { attributes: { perm: [1, 0, 2] } });
-  stage.result('o', graph.op('Reshape', [turned, graph.integers([-1, heads * headDim])], { name: 'joined' }));
+  stage.result('o', o);
   const found = stage.differentiate([q, k, v]);
   graph.output('q.grad', found.get(q)!);
-  for (const value of [k, v]) {
-    const sum = stage.late(`${value.name}.sum`, value.shape);
-    graph.output(
-      `${value.name}.grad`,
-      graph.op('Add', [sum, found.get(value)!], { name: `${value.name}.added` }),
-    );
-  }
-  return split(stage, []);
+  for (const value of [k, v]) stage.addTo(value.name, found.get(value)!);
+  return split(stage, [o]);
 }
+
+/** Adds a node and gives its first result. */
+type Write = (
+  op: OpType,
+  inputs: readonly (Value | null)[],
+  attributes?: Readonly<Record<string, number | readonly number[]>>,
+) => Value;
 
 /**
  * The rest of a layer: y = m + down(silu(gate(n)) * up(n)), n = norm(m), m = x + o(attended).
@@ -121,13 +160,30 @@ export function afterAttention(config: DecoderConfig, { trained }: LayerStageOpt
   const normed = stage.norm('mlpNorm', middle);
   const gate = stage.linear('gate', normed);
   const up = stage.linear('up', normed);
-  const silu = graph.op('Mul', [gate, graph.op('Sigmoid', [gate], { name: 'sigmoid' })], { name: 'silu' });
-  const down = stage.linear('down', graph.op('Mul', [silu, up], { name: 'gated' }));
+  const down = stage.linear('down', gated(graph, gate, up));
   stage.result('y', graph.op('Add', [middle, down], { name: 'out' }));
   const found = stage.differentiate([attended, middle]);
   graph.output('attended.grad', found.get(attended)!);
   graph.output('residual.grad', found.get(middle)!);
   return split(stage, [middle, gate, up]);
+}
+
+/**
+ * a = silu(g) u, silu(g) = g s, s = sigmoid(g):
+ *   du = da silu(g),  dg = da u (s + silu(g) (1 - s)) = da (a + s (u - a))
+ */
+function gated(graph: GraphBuilder, gate: Value, up: Value): Value {
+  const sigmoid = graph.op('Sigmoid', [gate], { name: 'sigmoid' });
+  const silu = graph.op('Mul', [gate, sigmoid], { name: 'silu' });
+  const product = graph.op('Mul', [silu, up], { name: 'gated' });
+  graph.fuseGradient(product, [gate, up], (call) => [
+    () => {
+      const rest = call.mul(sigmoid, call.op('Sub', [up, product]));
+      return call.mul(call.dy, call.op('Add', [product, rest]));
+    },
+    () => call.mul(call.dy, silu),
+  ]);
+  return product;
 }
 
 /**
@@ -188,7 +244,6 @@ export function mergedWeight(): Graph {
     graph.input('b', 'float32', ['O', 'R']),
     graph.input('scale', 'float32', []),
   ] as const;
-  const product = graph.op('MatMul', [graph.op('Mul', [b, scale]), a]);
-  graph.output('merged', graph.op('Add', [base, product], { name: 'sum' }));
+  graph.output('merged', graph.op('Gemm', [graph.op('Mul', [b, scale]), a, base], { name: 'sum' }));
   return graph.build();
 }

@@ -14,6 +14,7 @@ import { fusedMatMul } from './fused-mat-mul.js';
 import { gather } from './gather.js';
 import { gatherBlockQuantized } from './gather-block-quantized.js';
 import { gatherElements } from './gather-elements.js';
+import { gemm } from './gemm.js';
 import { groupQueryAttention } from './group-query-attention.js';
 import { layerNormalization } from './layer-normalization.js';
 import { logSoftmax } from './log-softmax.js';
@@ -51,6 +52,7 @@ export const OPS: Readonly<Record<OpType, OpDefinition>> = {
   Gather: gather,
   GatherBlockQuantized: gatherBlockQuantized,
   GatherElements: gatherElements,
+  Gemm: gemm,
   GroupQueryAttention: groupQueryAttention,
   LayerNormalization: layerNormalization,
   LogSoftmax: logSoftmax,

@@ -73,7 +73,7 @@ export class LayerRunner {
     if (!before.hasBackward) return;
     const first = this.#results(before, 'forward', context, place);
     const flowing = this.#results(before, 'score', context, 'grad');
-    await this.#attentionBackward(context, first, dAttended, flowing);
+    await this.#attentionBackward(context, { ...first, attended, dAttended }, flowing);
     await before.run(
       'backward',
       this.#key(place),
@@ -92,10 +92,10 @@ export class LayerRunner {
     );
   }
 
-  async #attentionBackward(context: LayerContext, first: Views, dAttended: TensorView, flowing: Views) {
+  async #attentionBackward(context: LayerContext, known: Views, flowing: Views) {
     for (const name of ['k', 'v']) floats(flowing[name]!).fill(0);
     for (const block of context.blocks) {
-      const { queries, keys } = this.#parts(block, first);
+      const { queries, keys } = this.#parts(block, known);
       const gradients = this.#parts(block, flowing);
       const [k, v] = [gradients.keys.k, gradients.keys.v];
       await this.stages.attention.run(
@@ -105,7 +105,8 @@ export class LayerRunner {
           ...queries,
           ...keys,
           mask: block.mask,
-          'o.grad': this.#rows(dAttended, block.start, block.queries),
+          o: this.#rows(known['attended']!, block.start, block.queries),
+          'o.grad': this.#rows(known['dAttended']!, block.start, block.queries),
           'k.sum': k,
           'v.sum': v,
         },
