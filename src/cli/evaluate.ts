@@ -168,7 +168,7 @@ function transcriptsCommand(): Command {
   return new Command('transcripts')
     .description('print rollouts of an evaluation, right and wrong ones in turn')
     .argument('<folder>', 'folder of an evaluation')
-    .option('-n, --count <number>', 'how many', wholeNumber, 10)
+    .option('--count <number>', 'how many', wholeNumber, 10)
     .action(async (folder: string, flags: { readonly count: number }, self: Command) => {
       const { output } = contextOf(self);
       const transcripts = await readTranscripts(folder);

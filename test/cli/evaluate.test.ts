@@ -1,0 +1,102 @@
+// The whole command over a tiny model and the real engine; no index, so methods without a search.
+
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { runCli } from '../../src/cli/index.js';
+import { importModel } from '../../src/model/index.js';
+
+const models = join(__dirname, '..', 'fixtures', 'models');
+
+let home: string;
+beforeAll(async () => {
+  home = mkdtempSync(join(tmpdir(), 'evaluate-'));
+  await importModel(join(models, 'tiny-llama'), home);
+  const questions = ['a', 'b', 'c'].map((name) => ({
+    id: `q-${name}`,
+    dataset: name === 'c' ? 'two' : 'one',
+    question: `What is ${name}?`,
+    golden_answers: [name],
+  }));
+  writeFileSync(join(home, 'questions.jsonl'), questions.map((item) => JSON.stringify(item)).join('\n'));
+});
+afterAll(() => rmSync(home, { recursive: true, force: true }));
+afterEach(() => jest.restoreAllMocks());
+
+async function run(...args: string[]) {
+  const [out, err]: string[][] = [[], []];
+  jest.spyOn(process.stdout, 'write').mockImplementation((text) => (out as string[]).push(String(text)) > 0);
+  jest.spyOn(process.stderr, 'write').mockImplementation((text) => (err as string[]).push(String(text)) > 0);
+  const settings = [
+    `paths.home=${JSON.stringify(home)}`,
+    'model.policy=tiny-llama',
+    'engine.precision=fp32',
+    'engine.maxSequenceTokens=256',
+  ];
+  const code = await runCli(['evaluate', ...args, ...settings.flatMap((item) => ['--set', item])]);
+  jest.restoreAllMocks();
+  return { code, out: (out as string[]).join(''), err: (err as string[]).join('') };
+}
+
+const measured = (output: string, ...more: string[]) =>
+  run(
+    '--data',
+    join(home, 'questions.jsonl'),
+    '--split',
+    'all',
+    '-m',
+    'direct',
+    '--turn-tokens',
+    '6',
+    '-o',
+    output,
+    ...more,
+  );
+
+test('measures, writes its folder, answers nothing twice, and compares', async () => {
+  const output = join(home, 'run');
+  const first = await measured(output);
+  expect(first).toMatchObject({ code: 0, out: expect.stringMatching(/\| overall \| 3 \| 0\.000 \|/) });
+  const lines = readFileSync(join(output, 'results.jsonl'), 'utf8');
+  expect(lines.trim().split('\n')).toHaveLength(3);
+  const report = JSON.parse(readFileSync(join(output, 'report.json'), 'utf8'));
+  expect(
+    report.sets.map(({ name, questions }: { name: string; questions: number }) => [name, questions]),
+  ).toEqual([
+    ['one', 2],
+    ['two', 1],
+  ]);
+  expect(report.settings).toMatchObject({ method: 'direct', model: 'tiny-llama', adapter: null });
+  expect(readFileSync(join(output, 'report.md'), 'utf8').trim()).toBe(first.out.trim());
+
+  const again = await measured(output, '--json');
+  expect(JSON.parse(again.out)).toEqual(report);
+  expect(readFileSync(join(output, 'results.jsonl'), 'utf8')).toBe(lines);
+
+  const other = await measured(output, '--top-k', '5');
+  expect(other).toMatchObject({ code: 1, err: expect.stringMatching(/holds results of other settings/) });
+
+  const compared = await run('compare', output, output, '--json');
+  expect(JSON.parse(compared.out).overall).toMatchObject({ questions: 3, difference: { mean: 0 } });
+  const transcripts = await run('transcripts', output, '--count', '2');
+  expect(transcripts.out.match(/^### What is [abc]\?$/gm)).toHaveLength(2);
+});
+
+test('an adapter is named by its version in the settings', async () => {
+  const adapter = join(__dirname, '..', 'fixtures', 'lora', 'tiny-llama', 'policy');
+  const { code, out } = await measured(join(home, 'adapted'), '--adapter', adapter, '--limit', '1', '--json');
+  expect(code).toBe(0);
+  const { settings, overall } = JSON.parse(out);
+  expect(settings.adapter).toMatch(/^[0-9a-f]{64}$/);
+  expect(overall.questions).toBe(1);
+});
+
+test.each([
+  ['no question file', ['-m', 'direct'], 2, /give --data FILE or set evaluation\.data/],
+  ['an unknown method', ['-m', 'guess'], 2, /expected one of search-r1/],
+  ['an unknown part', ['--split', 'test'], 2, /expected one of validation, training, all/],
+  ['a file that is not there', ['--data', 'none.jsonl'], 1, /no question file at none\.jsonl/],
+  ['nothing to compare', ['compare', 'x', 'y'], 1, /no results of an evaluation in x/],
+])('%s ends in a line that says why, and an exit code', async (_name, args, code, message) => {
+  expect(await run(...args)).toMatchObject({ code, err: expect.stringMatching(message) });
+});
