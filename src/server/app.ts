@@ -47,6 +47,6 @@ export function createApp(context: ServerContext, keys: KeyRing): Express {
     app.post('/retrieve', body, retrieve(context));
     app.all('/retrieve', methodNotAllowed('POST'));
   }
-  app.use(notFound(), errorHandler(settings));
+  app.use(notFound(), errorHandler());
   return app;
 }

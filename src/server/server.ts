@@ -1,17 +1,14 @@
 // One HTTP server with its sockets, from listening to a stop that lets answers finish.
 
-import { createServer as createHttpServer, type Server } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { createActivity } from './activity.js';
 import { maxPromptBytes } from './answers/prompt-length.js';
 import { createApp } from './app.js';
 import type { ServerContext, ServerOptions } from './context.js';
 import { createKeyRing } from './http/api-keys.js';
-import { rawErrorResponse } from './http/raw-response.js';
-import { requestIdOf } from './http/request-id.js';
+import { createListener } from './http/listener.js';
 import { createBodyParser } from './json/body-parser.js';
-import { RequestError } from './openai/request-error.js';
 import { createSocketServer } from './websocket/socket-server.js';
 
 export interface SearchloopServer {
@@ -49,10 +46,8 @@ export function createServer(options: ServerOptions): SearchloopServer {
   const keys = createKeyRing(settings.apiKeys, context.store, (err) =>
     options.logger.warn({ err }, 'the keys cannot be read'),
   );
-  const http = createHttpServer(createApp(context, keys));
   const sockets = createSocketServer(context, keys);
-  http.on('upgrade', sockets.upgrade);
-  http.on('clientError', answerClientError);
+  const http = createListener(createApp(context, keys), sockets.upgrade);
   let warming: NodeJS.Timeout | undefined;
   let closing: Promise<void> | null = null;
 
@@ -89,20 +84,4 @@ function listen(http: Server, host: string, port: number): Promise<{ url: string
       resolve({ url: `http://${name}:${address.port}`, port: address.port });
     });
   });
-}
-
-/** What cannot be read as HTTP still gets JSON. */
-function answerClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
-  // In the middle of an answer, more bytes would be taken for a part of it.
-  const isFresh = socket.writable && (socket as Socket).bytesWritten === 0;
-  if (error.code === 'ECONNRESET' || !isFresh) socket.destroy();
-  else socket.end(rawErrorResponse(clientError(error.code), requestIdOf(undefined)));
-}
-
-function clientError(code: string | undefined): RequestError {
-  if (code === 'HPE_HEADER_OVERFLOW')
-    return new RequestError('request_header_too_large', 'expected headers of at most 16 KiB');
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
-    return new RequestError('invalid_request', 'the request did not arrive in time');
-  return new RequestError('invalid_request', 'the request is not valid HTTP');
 }

@@ -1,10 +1,11 @@
 // Reads and parses the JSON body of a request.
 
-import express, { type Request, type RequestHandler } from 'express';
+import type { Request, RequestHandler } from 'express';
 import { unwrap } from '../json/attempt.js';
 import type { BodyParser } from '../json/body-parser.js';
 import type { Bodies, BodyKind } from '../json/parse.js';
 import { RequestError } from '../openai/request-error.js';
+import { readBytes } from './read-bytes.js';
 
 /** Puts the bytes of the body on `req.body`. */
 export function readBody(limitBytes: number): RequestHandler[] {
@@ -21,7 +22,11 @@ export function readBody(limitBytes: number): RequestHandler[] {
       throw new RequestError('unsupported_media_type', 'expected a body in UTF-8');
     next();
   };
-  return [requireJson, express.raw({ type: () => true, limit: limitBytes })];
+  const read: RequestHandler = async (req, _res, next) => {
+    req.body = await readBytes(req, limitBytes);
+    next();
+  };
+  return [requireJson, read];
 }
 
 /** @throws {RequestError} 400 for a body that is not what `kind` takes */

@@ -23,12 +23,12 @@ export function methodNotAllowed(...methods: readonly string[]): RequestHandler 
   };
 }
 
-export function errorHandler(settings: { readonly bodyLimitBytes: number }): ErrorRequestHandler {
+export function errorHandler(): ErrorRequestHandler {
   // Express tells error handlers by their four parameters.
   return (thrown: unknown, _req, res, _next) => {
     // Nobody is left to answer; the request's own log line says that it is not complete.
     if (res.destroyed || res.closed) return;
-    const error = known(thrown, settings.bodyLimitBytes);
+    const error = known(thrown);
     const answer = errorAnswer(error);
     noteError(loggerOf(res), answer, error);
     if (res.headersSent) res.destroy();
@@ -48,14 +48,10 @@ export function noteError(logger: Logger, answer: ErrorAnswer, error: unknown): 
   else logger.info({ status: answer.status, code, type, param }, 'request refused');
 }
 
-/** Body reader and router throw errors of their own making. */
-function known(thrown: unknown, bodyLimitBytes: number): unknown {
+/** The router throws errors of its own making, for paths that cannot be decoded. */
+function known(thrown: unknown): unknown {
   if (thrown instanceof SearchloopError) return thrown;
-  const { type, status } = (thrown ?? {}) as { type?: unknown; status?: unknown };
-  if (type === 'entity.too.large')
-    return new RequestError('request_too_large', `expected a body of at most ${bodyLimitBytes} bytes`);
-  if (type === 'encoding.unsupported' || status === 415)
-    return new RequestError('unsupported_media_type', 'expected a body that is plain, gzip, deflate or br');
+  const { status } = (thrown ?? {}) as { status?: unknown };
   if (typeof status === 'number' && status >= 400 && status < 500)
     return new RequestError('invalid_request', 'the request could not be read', null, thrown);
   return thrown;

@@ -7,7 +7,7 @@ import { type Bodies, type BodyKind, type ParseSettings, parseBytes } from './pa
 import type { ParseMethods } from './parse-worker.js';
 
 /** The worst body of this size parses within a few milliseconds. */
-const INLINE_BYTES = 64 * 1024;
+const INLINE_BYTES = 16 * 1024;
 
 export interface BodyParser {
   /** @param bytes not usable afterwards: big ones move to the worker */
@@ -35,7 +35,7 @@ export function createBodyParser(
       const client = bytes.length > INLINE_BYTES ? await worker.client() : null;
       if (client === null) return parseBytes(kind, bytes, settings);
       // A view on a buffer that others use has to be copied; a body of its own moves.
-      const own = bytes.byteLength === bytes.buffer.byteLength ? bytes : Uint8Array.from(bytes);
+      const own = bytes.byteLength === bytes.buffer.byteLength ? bytes : new Uint8Array(bytes);
       const parsed = await client.call(
         'parse',
         { kind, bytes: own, maxPromptBytes: maxPromptBytes() },

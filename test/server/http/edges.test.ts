@@ -132,7 +132,7 @@ test('a sane request id comes back; an odd one is replaced', async () => {
 });
 
 /** Sends bytes as they are and reads all that comes back. */
-function raw(bytes: string): Promise<string> {
+function raw(bytes: string | Buffer): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(Number(new URL(server.url).port), '127.0.0.1', () => socket.write(bytes));
     let text = '';
@@ -155,6 +155,69 @@ test('what is no HTTP gets JSON and a closed connection', async () => {
     expect(head).toContain('x-request-id: req_');
     expect(JSON.parse(body!)).toMatchObject({ error: { type: 'invalid_request_error' } });
   }
+});
+
+test('a body without end is answered before its end', async () => {
+  const head =
+    'POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n';
+  for (const body of [
+    'Content-Length: 1000000000000\r\n\r\n{',
+    `Transfer-Encoding: chunked\r\n\r\n40000\r\n${'x'.repeat(0x40000)}\r\n`,
+  ])
+    expect(await raw(head + body)).toMatch(/^HTTP\/1.1 413 [\s\S]*"request_too_large"/);
+});
+
+test('a client that sends all before it reads gets its refusal, also where its connection is to be closed', async () => {
+  const length = 5_000_000;
+  const head = `POST /retrieve HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: ${length}\r\n\r\n`;
+  expect(await raw(head + 'x'.repeat(length))).toMatch(/^HTTP\/1.1 413 /);
+});
+
+test('a body that is not what its coding says', async () => {
+  const headers = { ...json, 'content-encoding': 'gzip' };
+  await expectError(await send({ method: 'POST', headers, body: '{"model":"searchloop"}' }), 400, null);
+  const cut = gzipSync(JSON.stringify(QUESTION)).subarray(0, 40);
+  await expectError(await send({ method: 'POST', headers, body: cut }), 400, null);
+});
+
+/** A request as bytes, with these headers. */
+function request(...headers: string[]): string {
+  const body = JSON.stringify(QUESTION);
+  const lines = ['Content-Type: application/json', `Content-Length: ${body.length}`, ...headers];
+  return `POST /v1/chat/completions HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${body}`;
+}
+
+test('the wish for another protocol is passed over, as Java clients send it with every request', async () => {
+  const wish = ['Host: x', 'Upgrade: h2c', 'HTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA'];
+  const one = request(...wish, 'Connection: Upgrade, HTTP2-Settings');
+  const last = request(...wish, 'Connection: close, Upgrade, HTTP2-Settings');
+  const text = await raw(one + one + last);
+  expect(text.match(/HTTP\/1.1 200 OK/g)).toHaveLength(3);
+  expect(text.match(/"content":"Paris"/g)).toHaveLength(3);
+});
+
+test('a WebSocket that is asked for behind an unanswered question opens after its answer', async () => {
+  const upgrade = [
+    'GET /v1/stream HTTP/1.1',
+    'Host: x',
+    'Connection: upgrade',
+    'Upgrade: websocket',
+    'Sec-WebSocket-Version: 13',
+    'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+  ];
+  // A close frame, masked with zeros: the server answers it and hangs up.
+  const close = '\x88\x80\0\0\0\0';
+  const text = await raw(
+    Buffer.from(`${request('Host: x')}${upgrade.join('\r\n')}\r\n\r\n${close}`, 'latin1'),
+  );
+  expect(text).toMatch(/^HTTP\/1.1 200 OK[\s\S]*"content":"Paris"[\s\S]*HTTP\/1.1 101 /);
+});
+
+test('a missing host and an odd expectation', async () => {
+  const [head, body] = (await raw(request('Connection: close'))).split('\r\n\r\n');
+  expect(head).toMatch(/^HTTP\/1.1 400 /);
+  expect(body).toContain('expected the header \\"Host\\"');
+  expect(await raw(request('Host: x', 'Expect: banana', 'Connection: close'))).toMatch(/^HTTP\/1.1 200 /);
 });
 
 test('the server is still there', async () => expect((await post(chatUrl(), QUESTION)).status).toBe(200));

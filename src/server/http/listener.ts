@@ -1,0 +1,83 @@
+// The HTTP server before any route: what is not HTTP, asks for another protocol or lacks a host still gets JSON,
+// or is answered as far as it can be understood.
+
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { errorAnswer } from '../openai/error-body.js';
+import { RequestError } from '../openai/request-error.js';
+import { rawErrorResponse } from './raw-response.js';
+import { requestIdOf } from './request-id.js';
+
+export type UpgradeListener = (req: IncomingMessage, socket: Duplex, head: Buffer) => void;
+
+export function createListener(app: RequestListener, onWebSocket: UpgradeListener): Server {
+  const unanswered = new WeakMap<Duplex, Set<ServerResponse>>();
+  const answer: RequestListener = (req, res) => {
+    const open = unanswered.get(req.socket) ?? new Set();
+    unanswered.set(req.socket, open.add(res));
+    res.once('close', () => open.delete(res));
+    if (req.headers.host !== undefined || req.httpVersion === '1.0') app(req, res);
+    else {
+      const { status, body } = errorAnswer(new RequestError('invalid_request', 'expected the header "Host"'));
+      res.writeHead(status, { 'content-type': 'application/json; charset=utf-8', connection: 'close' });
+      res.end(JSON.stringify(body));
+    }
+  };
+  // Node.js answers these two by itself otherwise, without a body.
+  const http = createServer({ requireHostHeader: false }, answer);
+  http.on('checkExpectation', answer);
+  http.on('upgrade', async (req, socket, head) => {
+    socket.on('error', () => socket.destroy());
+    // Requests may be sent without waiting: answers that are still to come go out first.
+    const open = [...(unanswered.get(socket) ?? [])];
+    await Promise.all(open.map((res) => new Promise((resolve) => res.once('close', resolve))));
+    if (socket.destroyed) return;
+    if (/(^|,)\s*websocket\s*(,|$)/i.test(req.headers.upgrade ?? '')) onWebSocket(req, socket, head);
+    else handBack(http, req, socket, head);
+  });
+  http.on('clientError', answerClientError);
+  return http;
+}
+
+/**
+ * A request that asks for another protocol (Java's own client offers `h2c` with every request) is answered as the
+ * HTTP request that it is. Node.js hands its socket over; it is given back with the request on it, without the
+ * wish for an upgrade.
+ * @param head what came behind the headers
+ */
+function handBack(http: Server, req: IncomingMessage, socket: Duplex, head: Buffer): void {
+  const lines = [`${req.method} ${req.url} HTTP/${req.httpVersion}`];
+  for (let at = 0; at < req.rawHeaders.length; at += 2) {
+    const name = req.rawHeaders[at] as string;
+    if (!UPGRADE_HEADERS.has(name.toLowerCase())) lines.push(`${name}: ${req.rawHeaders[at + 1]}`);
+  }
+  if (/(^|,)\s*close\s*(,|$)/i.test(req.headers.connection ?? '')) lines.push('Connection: close');
+  // Header texts are bytes to Node.js.
+  socket.unshift(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), head]));
+  http.emit('connection', socket);
+}
+
+const UPGRADE_HEADERS = new Set(['upgrade', 'connection', 'http2-settings']);
+
+/** What cannot be read as HTTP still gets JSON. */
+function answerClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
+  // In the middle of an answer, more bytes would be taken for a part of it.
+  const isFresh = socket.writable && (socket as Socket).bytesWritten === 0;
+  if (error.code === 'ECONNRESET' || !isFresh) socket.destroy();
+  else socket.end(rawErrorResponse(clientError(error.code), requestIdOf(undefined)));
+}
+
+function clientError(code: string | undefined): RequestError {
+  if (code === 'HPE_HEADER_OVERFLOW')
+    return new RequestError('request_header_too_large', 'expected headers of at most 16 KiB');
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
+    return new RequestError('invalid_request', 'the request did not arrive in time');
+  return new RequestError('invalid_request', 'the request is not valid HTTP');
+}
