@@ -10,10 +10,12 @@ import { addGlobalFlags } from './context.js';
 import { doctorCommand } from './doctor.js';
 import { evaluateCommand } from './evaluate.js';
 import { indexCommand } from './index-command.js';
+import { keysCommand } from './keys-command.js';
 import { modelsCommand } from './models.js';
 import { serveCommand } from './serve.js';
 import { setupCommand } from './setup.js';
 import { trainCommand } from './train-command.js';
+import { trajectoriesCommand } from './trajectories-command.js';
 
 /** Runs one command line and returns its exit code. */
 export async function runCli(argv: readonly string[]): Promise<number> {
@@ -50,6 +52,8 @@ function commands(): Command[] {
     indexCommand(),
     evaluateCommand(),
     trainCommand(),
+    trajectoriesCommand(),
+    keysCommand(),
     configCommand(),
     doctorCommand(),
     benchCommand(),

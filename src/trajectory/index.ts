@@ -17,6 +17,12 @@ export {
   type TrajectoryBuilderOptions,
   type TrajectoryFields,
 } from './builder.js';
+export {
+  type ExportLine,
+  exportLine,
+  type ImportedTrajectory,
+  importLine,
+} from './export/line.js';
 export { insideInformation } from './information.js';
 export type * from './record.js';
 export {

@@ -1,0 +1,169 @@
+import { Command, InvalidArgumentError } from 'commander';
+import { InvalidInputError } from '../errors.js';
+import type { DeletionReport, RecordFilter, StoredHead } from '../trajectory/index.js';
+import { confirm } from './confirm.js';
+import { type CliContext, contextOf } from './context.js';
+import { withProgress } from './progress-rate.js';
+import { wholeNumber } from './rollout-flags.js';
+import { withStore } from './store.js';
+import { auditorOf } from './trajectories/auditor.js';
+import { replayCommand } from './trajectories/replay-command.js';
+import { showCommand } from './trajectories/show.js';
+import { exportCommand, importCommand } from './trajectories/transfer.js';
+
+interface FilterFlags {
+  readonly user?: string;
+  readonly key?: string;
+  readonly before?: number;
+  readonly after?: number;
+}
+
+/** `trajectories list | show | export | import | delete | audit | replay`. */
+export function trajectoriesCommand(): Command {
+  return new Command('trajectories')
+    .description('stored answers: every token with its origin, log-probability and policy version')
+    .addCommand(listCommand())
+    .addCommand(showCommand())
+    .addCommand(exportCommand())
+    .addCommand(importCommand())
+    .addCommand(deleteCommand())
+    .addCommand(auditCommand())
+    .addCommand(replayCommand());
+}
+
+function withFilter(command: Command): Command {
+  return command
+    .option('--user <name>', 'of this person (user or safety_identifier of the request)')
+    .option('--key <id>', 'asked with this API key')
+    .option('--before <time>', 'made before (ISO 8601)', timeOf)
+    .option('--after <time>', 'made after (ISO 8601)', timeOf);
+}
+
+function filterOf(flags: FilterFlags, ids: readonly string[] = []): RecordFilter {
+  return {
+    ...(ids.length > 0 ? { ids } : {}),
+    ...(flags.user === undefined ? {} : { userKey: flags.user }),
+    ...(flags.key === undefined ? {} : { keyId: flags.key }),
+    ...(flags.before === undefined ? {} : { createdBefore: flags.before }),
+    ...(flags.after === undefined ? {} : { createdAfter: flags.after }),
+  };
+}
+
+interface ListFlags extends FilterFlags {
+  readonly limit: number;
+  readonly quarantined?: boolean;
+  readonly labelled?: boolean;
+}
+
+function listCommand(): Command {
+  return withFilter(new Command('list'))
+    .description('stored answers, the newest first')
+    .option('-n, --limit <number>', 'so many', wholeNumber, 20)
+    .option('--quarantined', 'only those that failed the audit')
+    .option('--labelled', 'only those with feedback that says how good they are')
+    .action(async (flags: ListFlags, self: Command) => {
+      const { config, output } = contextOf(self);
+      const filter = {
+        ...filterOf(flags),
+        ...(flags.quarantined ? { auditState: 'quarantined' as const } : {}),
+        ...(flags.labelled ? { labelled: true } : {}),
+      };
+      const [heads, counts] = await withStore(config, (store) =>
+        Promise.all([store.list(filter, { limit: flags.limit, order: 'newest' }), store.counts()]),
+      );
+      const { trajectories, feedback, quarantined, sizeBytes } = counts;
+      const total = `${trajectories} answers, ${feedback} pieces of feedback, ${quarantined} quarantined, ${(sizeBytes / 1e6).toFixed(1)} MB`;
+      output.result({ trajectories: heads, counts }, [...heads.map(line), total].join('\n'));
+    });
+}
+
+function line(head: StoredHead): string {
+  const { id, createdAt, method, adapterVersion, sampled, auditState, auditFaults, grade } = head;
+  const marks = [
+    auditState === 'quarantined' ? `quarantined: ${auditFaults[0]?.message ?? ''}` : null,
+    auditState === 'unchecked' ? 'not audited' : null,
+    grade === null ? null : `reward ${grade.value.toFixed(2)} (${grade.source})`,
+  ].filter((mark) => mark !== null);
+  const about = [method, adapterVersion.slice(0, 12), `${sampled} tokens`, ...marks].join(', ');
+  const clip = (text: string): string => text.replace(/\s+/g, ' ').slice(0, 70);
+  return `${id}  ${new Date(createdAt).toISOString()}  ${about}\n  ${clip(head.question)} -> ${clip(head.answer ?? '(none)')}`;
+}
+
+interface DeleteFlags extends FilterFlags {
+  readonly yes?: boolean;
+}
+
+function deleteCommand(): Command {
+  return withFilter(new Command('delete'))
+    .description('remove answers with their feedback and training batches; names the adapters they reached')
+    .argument('[id...]', 'ids of answers')
+    .option('-y, --yes', 'do not ask')
+    .action(async (ids: string[], flags: DeleteFlags, self: Command) => {
+      const { config, output, signal } = contextOf(self);
+      const filter = filterOf(flags, ids);
+      if (Object.keys(filter).length === 0)
+        throw new InvalidInputError('expected ids, --user, --key, --before or --after: what to delete');
+      await withStore(config, async (store) => {
+        const found = await store.list(filter, { limit: 1_000_000, order: 'oldest' });
+        if (found.length > 0 && !flags.yes && !(await confirm(`Delete ${found.length} answers?`, signal)))
+          return;
+        const report = await store.delete(filter);
+        output.result(report, reportText(report));
+      });
+    });
+}
+
+function reportText({ trajectories, feedback, batches, adapters }: DeletionReport): string {
+  const reached = adapters.map(({ digest, records }) =>
+    records > 0
+      ? `  ${digest}: trained on ${records} of them`
+      : `  ${digest}: descends from one that was trained on them`,
+  );
+  return [
+    `deleted ${trajectories.length} answers, ${feedback} pieces of feedback, ${batches.length} batches`,
+    ...(reached.length === 0
+      ? ['no adapter was trained on them']
+      : ['adapters that were trained on them (these stay: remove or retrain them):', ...reached]),
+  ].join('\n');
+}
+
+function auditCommand(): Command {
+  return withFilter(new Command('audit'))
+    .description('check stored answers against the invariants again; exit code 1 when some are quarantined')
+    .argument('[id...]', 'ids of answers; all when absent')
+    .action(async (ids: string[], flags: FilterFlags, self: Command) => {
+      const context = contextOf(self);
+      const summary = await withStore(context.config, async (store) => {
+        await store.useAuditor(await auditorOf(context));
+        return auditAll(context, (onProgress) =>
+          store.audit(filterOf(flags, ids), { signal: context.signal, onProgress }),
+        );
+      });
+      const { checked, clean, quarantined, skipped } = summary;
+      context.output.result(
+        summary,
+        [
+          `${checked} checked: ${clean} clean, ${quarantined.length} quarantined, ${skipped} of other models`,
+          ...quarantined.map((id) => `  ${id}`),
+        ].join('\n'),
+      );
+      if (quarantined.length > 0) process.exitCode = 1;
+    });
+}
+
+async function auditAll<Result>(
+  context: CliContext,
+  work: (onProgress: (checked: number) => void) => Promise<Result>,
+): Promise<Result> {
+  let result: Result | undefined;
+  await withProgress(context, async (onProgress) => {
+    result = await work((done) => onProgress({ stage: 'audit', done, total: null, unit: 'answers' }));
+  });
+  return result as Result;
+}
+
+function timeOf(text: string): number {
+  const time = Date.parse(text);
+  if (Number.isNaN(time)) throw new InvalidArgumentError('expected a time such as 2026-01-31T12:00:00Z');
+  return time;
+}

@@ -1,0 +1,138 @@
+import { createWriteStream } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { pipeline } from 'node:stream/promises';
+import { Command } from 'commander';
+import { NotFoundError } from '../../errors.js';
+import {
+  exportLine,
+  type FeedbackEntry,
+  importLine,
+  type RecordFilter,
+  type TrajectoryStore,
+} from '../../trajectory/index.js';
+import { contextOf } from '../context.js';
+import { withStore } from '../store.js';
+import { auditorOf } from './auditor.js';
+
+const AT_ONCE = 100;
+
+interface ExportFlags {
+  readonly output?: string;
+  readonly labelled?: boolean;
+  readonly all?: boolean;
+}
+
+export function exportCommand(): Command {
+  return new Command('export')
+    .description('answers as JSON lines, for verl, TRL and other trainers, or for import elsewhere')
+    .option('-o, --output <file>', 'absent: standard output')
+    .option('--labelled', 'only those with feedback that says how good they are')
+    .option('--all', 'also those that failed the audit or were not audited')
+    .action(async (flags: ExportFlags, self: Command) => {
+      const { config, output, signal } = contextOf(self);
+      const filter: RecordFilter = {
+        ...(flags.all ? {} : { auditState: 'clean' }),
+        ...(flags.labelled ? { labelled: true } : {}),
+      };
+      let written = 0;
+      const count = (): void => void (written += 1);
+      await withStore(config, async (store) => {
+        const lines = exportLines(store, filter, count);
+        if (flags.output === undefined) for await (const line of lines) process.stdout.write(line);
+        else await pipeline(lines, createWriteStream(flags.output), { signal });
+      });
+      output.note(`${written} answers`);
+      if (flags.output !== undefined) output.result({ exported: written, file: flags.output }, flags.output);
+    });
+}
+
+async function* exportLines(
+  store: TrajectoryStore,
+  filter: RecordFilter,
+  onLine: () => void,
+): AsyncGenerator<string, void, void> {
+  let cursor = 0;
+  for (;;) {
+    const heads = await store.list(filter, { cursor, limit: AT_ONCE, order: 'oldest' });
+    const last = heads.at(-1);
+    if (last === undefined) return;
+    const ids = heads.map(({ id }) => id);
+    const [records, feedback] = await Promise.all([store.read(ids), store.feedbackOf(ids)]);
+    for (const stored of records) {
+      const own = feedback.filter(({ trajectoryId }) => trajectoryId === stored.head.id);
+      yield `${JSON.stringify(exportLine(stored, own))}\n`;
+      onLine();
+    }
+    cursor = last.sequence;
+  }
+}
+
+export function importCommand(): Command {
+  return new Command('import')
+    .description('take in answers that export wrote; those that are there already stay as they are')
+    .argument('<file>')
+    .action(async (file: string, _options, self: Command) => {
+      const context = contextOf(self);
+      const counts = await withStore(context.config, async (store) => {
+        await store.useAuditor(await auditorOf(context));
+        return importFile(store, file, context.signal);
+      });
+      const { imported, present, feedback, orphans } = counts;
+      context.output.result(
+        counts,
+        `${imported} answers, ${present} were there already, ${feedback} pieces of feedback${orphans > 0 ? `, ${orphans} name answers that are not here` : ''}`,
+      );
+    });
+}
+
+interface ImportCounts {
+  imported: number;
+  present: number;
+  feedback: number;
+  /** Feedback that prefers an answer over one that is not here. */
+  orphans: number;
+}
+
+/** Answers first: feedback may name any of them. */
+async function importFile(store: TrajectoryStore, file: string, signal: AbortSignal): Promise<ImportCounts> {
+  const counts: ImportCounts = { imported: 0, present: 0, feedback: 0, orphans: 0 };
+  const feedback: FeedbackEntry[] = [];
+  const handle = await open(file);
+  try {
+    let number = 0;
+    for await (const line of handle.readLines()) {
+      number += 1;
+      signal.throwIfAborted();
+      if (line.trim() === '') continue;
+      const { record, notes, feedback: said } = importLine(line, `${file}, line ${number}`);
+      const isNew = await store.put(record, { ...notes, source: 'import' });
+      if (isNew) counts.imported += 1;
+      else counts.present += 1;
+      feedback.push(...said);
+    }
+  } finally {
+    await handle.close();
+  }
+  for (const entry of feedback) await importFeedback(store, entry, counts);
+  return counts;
+}
+
+async function importFeedback(
+  store: TrajectoryStore,
+  entry: FeedbackEntry,
+  counts: ImportCounts,
+): Promise<void> {
+  const { sequence: _sequence, id, createdAt: _createdAt, ...input } = entry;
+  try {
+    // Under an idempotency key of its own, so that a second import adds nothing.
+    const { repeated } = await store.addFeedback({
+      ...input,
+      role: 'import',
+      idempotencyKey: `import:${id}`,
+    });
+    if (!repeated) counts.feedback += 1;
+  } catch (error) {
+    if (!(error instanceof NotFoundError)) throw error;
+    counts.orphans += 1;
+  }
+}

@@ -1,0 +1,208 @@
+// A stored answer as one line of JSON. Aligned arrays under the names that trainers in Python use, all else in one
+// text field, so that readers which want the same types in every line are content. Reading it gives all back.
+
+import { z } from 'zod';
+import { InvalidInputError } from '../../errors.js';
+import type { TokenOrigin, TrajectoryRecord } from '../record.js';
+import { labelOf } from '../store/label.js';
+import type { FeedbackEntry, RecordNotes, StoredMessage, StoredTrajectory } from '../store/types.js';
+
+/** The fields of a line. Arrays without a remark have one entry for each token of the sequence. */
+export interface ExportLine {
+  readonly id: string;
+  readonly question: string;
+  /** The conversation before the answer. */
+  readonly messages: readonly StoredMessage[];
+  readonly answer: string | null;
+  /** By the rule that graded it last, else by feedback; null where there is neither. */
+  readonly reward: number | null;
+  readonly golden_answers: readonly string[];
+  readonly input_ids: readonly number[];
+  /** 1 where the policy sampled: the loss belongs there and nowhere else. */
+  readonly completion_mask: readonly (0 | 1)[];
+  /** Nats under the raw policy; 0 where nothing was sampled. */
+  readonly logprobs: readonly number[];
+  /** Nats under the distribution that was sampled from. */
+  readonly sampling_logprobs: readonly number[];
+  /** Leading tokens that are the prompt. */
+  readonly prompt_length: number;
+  readonly adapter_version: string;
+  /** JSON of the rest. */
+  readonly searchloop: string;
+}
+
+/** What a line holds when it was read. */
+export interface ImportedTrajectory {
+  readonly record: TrajectoryRecord;
+  readonly notes: RecordNotes;
+  readonly feedback: readonly FeedbackEntry[];
+}
+
+type Rest = Omit<TrajectoryRecord, 'id' | 'question' | 'answer' | Arrays> & {
+  /** [origin, tokens] runs. */
+  readonly runs: readonly (readonly [TokenOrigin, number])[];
+  readonly notes: Omit<RecordNotes, 'messages'>;
+  readonly feedback: readonly FeedbackEntry[];
+};
+
+type Arrays = 'tokenIds' | 'origin' | 'lossMask' | 'logprobs' | 'samplingLogprobs';
+
+export function exportLine(
+  { head, record, notes }: StoredTrajectory,
+  feedback: readonly FeedbackEntry[],
+): ExportLine {
+  const { id, question, answer, tokenIds, origin, lossMask, logprobs, samplingLogprobs, ...fields } = record;
+  const { messages, ...otherNotes } = notes;
+  const label = labelOf(feedback);
+  const runs = runsOf(origin);
+  const rest: Rest = { ...fields, runs, notes: otherNotes, feedback };
+  return {
+    id,
+    question,
+    messages,
+    answer,
+    reward: head.grade?.value ?? (label.kind === 'reward' ? label.value : null),
+    golden_answers: label.kind === 'gold' ? label.answers : [],
+    input_ids: tokenIds,
+    completion_mask: lossMask,
+    logprobs,
+    sampling_logprobs: samplingLogprobs,
+    prompt_length: runs[0]?.[0] === 'prompt' ? runs[0][1] : 0,
+    adapter_version: head.adapterVersion,
+    searchloop: JSON.stringify(rest),
+  };
+}
+
+const ids = z.array(z.number().int().min(0));
+const nats = z.array(z.number());
+const text = z.string().max(256).min(1);
+const line = z.object({
+  id: text,
+  question: z.string(),
+  messages: z.array(z.object({ role: z.string(), content: z.string() })),
+  answer: z.string().nullable(),
+  input_ids: ids,
+  completion_mask: z.array(z.union([z.literal(0), z.literal(1)])),
+  logprobs: nats,
+  sampling_logprobs: nats,
+  searchloop: z.string(),
+});
+
+const range = z.tuple([z.number().int().min(0), z.number().int().min(0)]);
+const rest = z.object({
+  createdAt: z.number(),
+  method: text,
+  promptTemplateDigest: z.string(),
+  modelDigest: z.string(),
+  indexSnapshotId: z.string().nullable(),
+  sampling: z.record(z.string(), z.unknown()),
+  seed: z.number().nullable(),
+  groupId: z.string().nullable(),
+  versions: z.array(z.object({ start: z.number(), end: z.number(), adapterVersion: z.string() })),
+  turnStarts: ids,
+  searches: z.array(
+    z.object({
+      query: z.string(),
+      passageIds: z.array(z.string()),
+      scores: z.array(z.number()),
+      durationMs: z.number(),
+      error: z.string().nullable(),
+      duplicate: z.boolean(),
+      observation: range,
+    }),
+  ),
+  observations: z.array(
+    z.object({
+      kind: z.enum(['search', 'corrective', 'failure', 'budget', 'forced']),
+      range,
+      text: z.string(),
+    }),
+  ),
+  stop: z.enum(['answer', 'length', 'budget', 'cancelled', 'stop']),
+  validActions: z.number(),
+  invalidActions: z.number(),
+  duplicateSearches: z.number(),
+  forced: z.boolean(),
+  runs: z.array(z.tuple([z.string(), z.number().int().min(1)])),
+  notes: z.object({
+    source: z.enum(['serve', 'explore', 'train', 'import']),
+    askedToStore: z.boolean(),
+    requestId: z.string().nullable(),
+    userKey: z.string().nullable(),
+    keyId: z.string().nullable(),
+    forceAnswer: z.boolean(),
+  }),
+  feedback: z.array(
+    z.object({
+      sequence: z.number(),
+      id: text,
+      trajectoryId: text,
+      createdAt: z.number(),
+      keyId: text,
+      role: z.enum(['feedback', 'admin', 'request', 'import']),
+      idempotencyKey: z.string().nullable(),
+      reward: z.number().min(-1).max(1).nullable(),
+      rating: z.number().min(0).max(1).nullable(),
+      goldAnswers: z.array(z.string()).nullable(),
+      preferredOver: z.string().nullable(),
+      comment: z.string().nullable(),
+    }),
+  ),
+});
+
+/**
+ * Reads a line that `exportLine` made. Whether the record is sound is the audit's question.
+ * @param where  names the line in messages
+ * @throws {InvalidInputError} it is no such line
+ */
+export function importLine(source: string, where: string): ImportedTrajectory {
+  const outer = parseWith(line, parseJson(source, where), where);
+  const inner = parseWith(rest, parseJson(outer.searchloop, `${where}, searchloop`), `${where}, searchloop`);
+  const { runs, notes, feedback, ...fields } = inner;
+  const sampled = runs.reduce((sum, [, count]) => sum + count, 0);
+  // Before anything of that length is made.
+  if (sampled !== outer.input_ids.length)
+    throw new InvalidInputError(
+      `${where}: searchloop.runs covers ${sampled} tokens, input_ids has ${outer.input_ids.length}`,
+    );
+  return {
+    record: {
+      ...fields,
+      id: outer.id,
+      question: outer.question,
+      answer: outer.answer,
+      tokenIds: outer.input_ids,
+      origin: runs.flatMap(([origin, count]) => new Array<TokenOrigin>(count).fill(origin as TokenOrigin)),
+      lossMask: outer.completion_mask,
+      logprobs: outer.logprobs,
+      samplingLogprobs: outer.sampling_logprobs,
+    },
+    notes: { ...notes, messages: outer.messages },
+    feedback,
+  };
+}
+
+function parseJson(source: string, where: string): unknown {
+  try {
+    return JSON.parse(source);
+  } catch (cause) {
+    throw new InvalidInputError(`${where}: expected JSON`, null, { cause });
+  }
+}
+
+function parseWith<Output>(schema: z.ZodType<Output>, value: unknown, where: string): Output {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  throw new InvalidInputError(`${where}: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'not valid'}`);
+}
+
+function runsOf(origin: readonly TokenOrigin[]): [TokenOrigin, number][] {
+  const runs: [TokenOrigin, number][] = [];
+  for (const item of origin) {
+    const last = runs.at(-1);
+    if (last?.[0] === item) last[1] += 1;
+    else runs.push([item, 1]);
+  }
+  return runs;
+}
