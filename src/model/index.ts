@@ -49,7 +49,7 @@ export type { EncoderConfig, Pooling } from './encoder-config.js';
 export { type BuildEncoderOptions, buildEncoderGraph, type EncoderGraph } from './encoder-graphs.js';
 export { type EncoderWeights, encoderWeights } from './encoder-weights.js';
 export { quantisedValues } from './quantised-values.js';
-export { type RopeTables, ropeTables } from './rope.js';
+export { type RopeTables, ropeFrequencies, ropeTables } from './rope.js';
 export {
   ensureModel,
   type GivenConventions,
@@ -74,5 +74,6 @@ export {
   type LayerStageOptions,
   mergedWeight,
   policyHead,
+  policyHeadWithDirection,
   valueHead,
 } from './training-stages.js';

@@ -5,6 +5,7 @@
 import {
   type Graph,
   GraphBuilder,
+  gradients,
   type OpType,
   type SplitGraphs,
   splitAtSeeds,
@@ -186,35 +187,61 @@ function gated(graph: GraphBuilder, gate: Value, up: Value): Value {
   return product;
 }
 
-/**
- * Log-probabilities of chosen tokens from N rows of hidden states, and the entropy of each row's distribution.
- * Inputs: `hidden` [N, D]; `norm.scale`; `head.weight` [V, D]; `targets` int64 [N, 1].
- * Outputs `logprobs`, `entropies` [N, 1]. Backward: their gradients; gives `hidden.grad`. Logits are computed again.
- */
-export function policyHead(config: DecoderConfig, trained: Trained): SplitGraphs {
-  const graph = new GraphBuilder('policy head');
-  const stage = new StageBuilder(graph, config, trained);
-  const { hiddenSize, vocabSize } = config;
+/** Hidden states to log-probabilities, before anything is differentiated. */
+function logProbabilities(stage: StageBuilder) {
+  const { graph } = stage;
+  const { hiddenSize, vocabSize } = stage.config;
   const hidden = graph.input('hidden', 'float32', ['N', hiddenSize]);
   const targets = graph.input('targets', 'int64', ['N', 1]);
   const weight = stage.weight('head.weight', [vocabSize, hiddenSize]);
   const normed = stage.norm('norm', hidden);
   const logits = graph.op('FusedMatMul', [normed, weight], { name: 'logits', attributes: { transB: 1 } });
   const all = graph.op('LogSoftmax', [logits], { name: 'all', attributes: { axis: -1 } });
-  stage.result(
-    'logprobs',
-    graph.op('GatherElements', [all, targets], { name: 'chosen', attributes: { axis: -1 } }),
-  );
-  const weighted = graph.op('Mul', [graph.op('Exp', [all], { name: 'probabilities' }), all], {
-    name: 'weighted',
-  });
+  const probabilities = graph.op('Exp', [all], { name: 'probabilities' });
+  const chosen = graph.op('GatherElements', [all, targets], { name: 'chosen', attributes: { axis: -1 } });
+  const weighted = graph.op('Mul', [probabilities, all], { name: 'weighted' });
   const sum = graph.op('ReduceSum', [weighted, graph.integers([-1])], {
     name: 'sum',
     attributes: { keepdims: 1 },
   });
-  stage.result('entropies', graph.op('Neg', [sum], { name: 'entropy' }));
-  graph.output('hidden.grad', stage.differentiate([hidden]).get(hidden)!);
+  const entropy = graph.op('Neg', [sum], { name: 'entropy' });
+  return { hidden, targets, weight, normed, probabilities, chosen, entropy };
+}
+
+/**
+ * Log-probabilities of chosen tokens from N rows of hidden states, and the entropy of each row's distribution.
+ * Inputs: `hidden` [N, D]; `norm.scale`; `head.weight` [V, D]; `targets` int64 [N, 1].
+ * Outputs `logprobs`, `entropies` [N, 1]. Backward: their gradients; gives `hidden.grad`. Logits are computed again.
+ */
+export function policyHead(config: DecoderConfig, trained: Trained): SplitGraphs {
+  const stage = new StageBuilder(new GraphBuilder('policy head'), config, trained);
+  const { hidden, chosen, entropy } = logProbabilities(stage);
+  stage.result('logprobs', chosen);
+  stage.result('entropies', entropy);
+  stage.graph.output('hidden.grad', stage.differentiate([hidden]).get(hidden)!);
   return split(stage, []);
+}
+
+/**
+ * The policy head with the gradient of every row's log-probability, which needs no seed: for a head that is not trained
+ * d L / d hidden is that row times d L / d logprob, and no logits have to be computed again.
+ *   d logp / d normed = w_target - sum over v of p_v w_v
+ * Outputs `logprobs`, `entropies` [N, 1], `direction` [N, D].
+ */
+export function policyHeadWithDirection(config: DecoderConfig): Graph {
+  const graph = new GraphBuilder('policy head with direction');
+  const stage = new StageBuilder(graph, config, { kind: 'lora', ranks: {} });
+  const { hidden, targets, weight, normed, probabilities, chosen, entropy } = logProbabilities(stage);
+  graph.output('logprobs', chosen);
+  graph.output('entropies', entropy);
+  const rows = graph.op('Gather', [weight, graph.op('Reshape', [targets, graph.integers([-1])])], {
+    name: 'targetRows',
+    attributes: { axis: 0 },
+  });
+  const expected = graph.op('MatMul', [probabilities, weight], { name: 'expectedRow' });
+  const seeds = new Map([[normed, graph.op('Sub', [rows, expected], { name: 'normed.grad' })]]);
+  graph.output('direction', gradients(graph, seeds, [hidden]).get(hidden)!);
+  return graph.build();
 }
 
 /**

@@ -1,11 +1,10 @@
-// The output layer over the rows of hidden states that targets are drawn from, a bounded number at a time.
+// The output layer over the hidden states that targets are drawn from, a bounded number at a time.
 
 import type { TensorView } from '../../runtime/index.js';
 import type { ScoreGradients, Scores } from '../training-model.js';
-import type { PackedBatch } from './packing.js';
 import type { Views } from './stage-session.js';
-import type { Stage } from './stages.js';
-import { floats, type Workspace } from './workspace.js';
+import type { SingleStage, Stage } from './stages.js';
+import { floats, rowsOf, type Workspace } from './workspace.js';
 
 /** Rows of logits that are in memory at once. */
 const ROWS = 256;
@@ -16,45 +15,59 @@ export interface HeadWeights {
   readonly gradientOutputs: Views;
 }
 
+/** Hidden states [N, D] before the last norm, and the int64 ids [N] that are scored. */
+export interface HeadInput {
+  readonly hidden: TensorView;
+  readonly targetIds: BigInt64Array;
+}
+
 type ScoreName = keyof Scores;
 
+const NAMES: Readonly<Record<'policy' | 'value', readonly ScoreName[]>> = {
+  policy: ['logprobs', 'entropies'],
+  value: ['values'],
+};
+
 export class HeadRunner {
+  readonly #names: readonly ScoreName[];
+
+  /** @param direction scores with the gradient of each log-probability, null where that does not do */
   constructor(
     private readonly stage: Stage,
+    private readonly direction: SingleStage | null,
     private readonly weights: HeadWeights,
     private readonly workspace: Workspace,
-    private readonly kind: 'policy' | 'value',
-  ) {}
+    kind: 'policy' | 'value',
+  ) {
+    this.#names = NAMES[kind];
+  }
 
-  /** @param hidden f32 [T, D], before the last norm */
-  async forward(batch: PackedBatch, hidden: TensorView): Promise<Scores> {
-    const count = batch.rows.length;
-    const scores = Object.fromEntries(
-      (['logprobs', 'entropies', 'values'] as const).map((name) => [
-        name,
-        new Float32Array(this.#names.includes(name) ? count : 0),
-      ]),
-    ) as unknown as Record<ScoreName, Float32Array>;
-    for (let first = 0; first < count; first += ROWS) {
-      const rows = Math.min(ROWS, count - first);
+  /** @param keep whether `backward` follows */
+  async forward(input: HeadInput, keep: boolean): Promise<Scores> {
+    const count = input.targetIds.length;
+    const scores: Record<ScoreName, Float32Array> = {
+      logprobs: new Float32Array(0),
+      entropies: new Float32Array(0),
+      values: new Float32Array(0),
+    };
+    for (const name of this.#names) scores[name] = new Float32Array(count);
+    for (const { first, rows } of chunks(count)) {
       const outputs = this.#columns('', rows);
-      await this.stage.run('score', 'rows', this.#inputs(batch, hidden, first, rows), outputs);
+      const inputs = this.#inputs(input, first, rows);
+      if (keep && this.direction !== null) {
+        const direction = rowsOf(this.#kept(input), first, rows, input.hidden.shape[1]!);
+        await this.direction.run('rows', inputs, { ...outputs, direction });
+      } else await this.stage.run('score', 'rows', inputs, outputs);
       for (const name of this.#names) scores[name].set(floats(outputs[name]!), first);
     }
     return scores;
   }
 
-  /** Adds the head's own gradients; writes d hidden [T, D]. */
-  async backward(
-    batch: PackedBatch,
-    hidden: TensorView,
-    gradients: ScoreGradients,
-    dHidden: TensorView,
-  ): Promise<void> {
-    const width = hidden.shape[1]!;
-    floats(dHidden).fill(0);
-    for (let first = 0; first < batch.rows.length; first += ROWS) {
-      const rows = Math.min(ROWS, batch.rows.length - first);
+  /** Adds the head's own gradients; writes d hidden [N, D]. */
+  async backward(input: HeadInput, gradients: ScoreGradients, dHidden: TensorView): Promise<void> {
+    if (this.direction !== null && !gradients.entropies?.some((value) => value !== 0))
+      return this.#scaleDirections(input, gradients.logprobs ?? null, dHidden);
+    for (const { first, rows } of chunks(input.targetIds.length)) {
       const seeds = this.#columns('.grad', rows);
       for (const name of this.#names) {
         const given = gradients[name];
@@ -62,23 +75,29 @@ export class HeadRunner {
         if (given === undefined) seed.fill(0);
         else seed.set(given.subarray(first, first + rows));
       }
-      const part = this.workspace.tensor('head.hidden.grad', [rows, width]);
       await this.stage.run(
         'backward',
         'rows',
-        { ...this.#inputs(batch, hidden, first, rows), ...this.weights.gradientInputs, ...seeds },
-        { ...this.weights.gradientOutputs, 'hidden.grad': part },
+        { ...this.#inputs(input, first, rows), ...this.weights.gradientInputs, ...seeds },
+        {
+          ...this.weights.gradientOutputs,
+          'hidden.grad': rowsOf(dHidden, first, rows, input.hidden.shape[1]!),
+        },
       );
-      for (let row = 0; row < rows; row++)
-        floats(dHidden).set(
-          floats(part).subarray(row * width, (row + 1) * width),
-          batch.rows[first + row]! * width,
-        );
     }
   }
 
-  get #names(): readonly ScoreName[] {
-    return this.kind === 'policy' ? ['logprobs', 'entropies'] : ['values'];
+  #scaleDirections(input: HeadInput, seeds: Float32Array | null, dHidden: TensorView): void {
+    const width = input.hidden.shape[1]!;
+    const [from, to] = [floats(this.#kept(input)), floats(dHidden)];
+    for (let row = 0; row < input.targetIds.length; row++) {
+      const seed = seeds?.[row] ?? 0;
+      for (let at = row * width; at < (row + 1) * width; at++) to[at] = seed * from[at]!;
+    }
+  }
+
+  #kept({ hidden }: HeadInput): TensorView {
+    return this.workspace.tensor('head.direction', hidden.shape);
   }
 
   #columns(suffix: string, rows: number): Views {
@@ -90,18 +109,16 @@ export class HeadRunner {
     );
   }
 
-  #inputs(batch: PackedBatch, hidden: TensorView, first: number, rows: number): Views {
-    const width = hidden.shape[1]!;
-    const picked = this.workspace.tensor('head.hidden', [rows, width]);
-    for (let row = 0; row < rows; row++) {
-      const source = batch.rows[first + row]! * width;
-      floats(picked).set(floats(hidden).subarray(source, source + width), row * width);
-    }
+  #inputs({ hidden, targetIds }: HeadInput, first: number, rows: number): Views {
     const targets: TensorView = {
       type: 'int64',
       shape: [rows, 1],
-      data: batch.targetIds.subarray(first, first + rows),
+      data: targetIds.subarray(first, first + rows),
     };
-    return { hidden: picked, targets, ...this.weights.inputs };
+    return { hidden: rowsOf(hidden, first, rows, hidden.shape[1]!), targets, ...this.weights.inputs };
   }
+}
+
+function* chunks(count: number): Iterable<{ first: number; rows: number }> {
+  for (let first = 0; first < count; first += ROWS) yield { first, rows: Math.min(ROWS, count - first) };
 }

@@ -6,16 +6,21 @@ import type { Block } from './attention-blocks.js';
 import type { LayerWeights } from './layer-weights.js';
 import type { Views } from './stage-session.js';
 import type { LayerStages, Stage } from './stages.js';
-import { floats, rowsOf, type Workspace } from './workspace.js';
+import { floats, pickRows, rowsOf, spreadRows, type Workspace } from './workspace.js';
 
 /** What all layers share in a run. */
 export interface LayerContext {
   readonly workspace: Workspace;
   readonly blocks: readonly Block[];
   readonly tokens: number;
+  /** Rows that targets are drawn from: all that is needed of the last layer's result. */
+  readonly rows: Int32Array;
   /** `positions`, `cosines`, `sines`. */
   readonly rotary: Views;
 }
+
+/** What flows back from the part after attention. */
+const WIDE = ['attended.grad', 'residual.grad'] as const;
 
 type ForwardPhase = 'score' | 'forward';
 
@@ -25,10 +30,12 @@ export class LayerRunner {
     private readonly layer: number,
     private readonly weights: LayerWeights,
     private readonly stages: LayerStages,
+    /** The last layer goes on with the rows of targets only, once its attention has seen all. */
+    private readonly last: boolean,
   ) {}
 
   /**
-   * x [T, D] to y [T, D].
+   * x [T, D] to y [T, D], or [N, D] of the last layer.
    * @param place where the activations go: names of their own if `backward` is to find them, else shared ones
    */
   async forward(context: LayerContext, phase: ForwardPhase, place: string, x: TensorView, y: TensorView) {
@@ -41,8 +48,9 @@ export class LayerRunner {
       const o = this.#rows(attended, block.start, block.queries);
       await this.stages.attention.run('score', 'block', { ...queries, ...keys, mask: block.mask }, { o });
     }
-    const second = { ...this.#results(after, phase, context, place), y };
-    await after.run(phase, this.#key(place), { x, attended, ...this.weights.inputs }, second);
+    const second = { ...this.#results(after, phase, context, place, this.last), y };
+    const inputs = { ...this.#targetRows(context, { x, attended }), ...this.weights.inputs };
+    await after.run(phase, this.#key(place), inputs, second);
   }
 
   /**
@@ -61,16 +69,19 @@ export class LayerRunner {
     const { before, after } = this.stages;
     const { inputs, gradientInputs, gradientOutputs } = this.weights;
     const attended = this.#attended(context, place);
-    const known = this.#results(after, 'forward', context, place);
+    const known = this.#results(after, 'forward', context, place, this.last);
     const dAttended = this.#attended(context, 'grad');
     const residual = context.workspace.tensor('grad.residual', x.shape);
+    const whole = { 'attended.grad': dAttended, 'residual.grad': residual };
+    const wanted = this.last ? this.#narrow(context, whole) : whole;
     await after.run(
       'backward',
       this.#key(place),
-      { x, attended, ...known, ...inputs, ...gradientInputs, 'y.grad': dy },
-      { ...gradientOutputs, 'attended.grad': dAttended, 'residual.grad': residual },
+      { ...this.#targetRows(context, { x, attended }), ...known, ...inputs, ...gradientInputs, 'y.grad': dy },
+      { ...gradientOutputs, ...wanted },
     );
     if (!before.hasBackward) return;
+    if (this.last) for (const name of WIDE) spreadRows(wanted[name]!, context.rows, whole[name]!);
     const first = this.#results(before, 'forward', context, place);
     const flowing = this.#results(before, 'score', context, 'grad');
     await this.#attentionBackward(context, { ...first, attended, dAttended }, flowing);
@@ -136,12 +147,36 @@ export class LayerRunner {
   }
 
   /** Memory for a stage's results; its shapes name no open axis but the tokens. */
-  #results(stage: Stage, phase: ForwardPhase, { workspace, tokens }: LayerContext, place: string): Views {
+  #results(
+    stage: Stage,
+    phase: ForwardPhase,
+    { workspace, tokens, rows }: LayerContext,
+    place: string,
+    narrow = false,
+  ): Views {
     const entries = stage.results(phase).map(({ name, shape }) => {
-      const sizes = shape.map((size) => (size === 'T' ? tokens : Number(size)));
+      const sizes = shape.map((size) => (size === 'T' ? (narrow ? rows.length : tokens) : Number(size)));
       return [name, workspace.tensor(`${place}.${name}`, sizes)];
     });
     return Object.fromEntries(entries);
+  }
+
+  /** Of the last layer the rows of targets, else all. */
+  #targetRows(context: LayerContext, whole: Views): Views {
+    if (!this.last) return whole;
+    const picked = this.#narrow(context, whole);
+    for (const [name, view] of Object.entries(whole)) pickRows(view, context.rows, picked[name]!);
+    return picked;
+  }
+
+  /** Memory for the rows of targets of some tensors. */
+  #narrow({ workspace, rows }: LayerContext, whole: Views): Views {
+    return Object.fromEntries(
+      Object.entries(whole).map(([name, { shape }]) => [
+        name,
+        workspace.tensor(`rows.${name}`, [rows.length, shape[1]!]),
+      ]),
+    );
   }
 
   #key(place: string): string {

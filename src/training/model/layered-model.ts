@@ -5,7 +5,7 @@ import type { DecoderConfig, RopeTables } from '../../model/index.js';
 import type { TensorView } from '../../runtime/index.js';
 import type { MicroBatch, Parameter, ScoreGradients, Scores, TrainingModel } from '../training-model.js';
 import { BlockPlanner } from './attention-blocks.js';
-import type { HeadRunner } from './head-runner.js';
+import type { HeadInput, HeadRunner } from './head-runner.js';
 import type { LayerContext, LayerRunner } from './layer-runner.js';
 import { type PackedBatch, packBatch } from './packing.js';
 import type { ParameterSet } from './parameters.js';
@@ -42,6 +42,9 @@ interface Forwarded {
 
 const SHARED = 'shared';
 
+/** Hidden states after the last layer. */
+const LAST = 'last';
+
 /** Scores of a batch without targets. */
 const NOTHING: Scores = {
   logprobs: new Float32Array(0),
@@ -66,11 +69,12 @@ export class LayeredModel implements TrainingModel {
     if (packed.tokens === 0) return NOTHING;
     await this.parts.refresh();
     const context = this.#context(packed);
-    const ends = [0, 1].map((side) => this.#hidden(`x.${side}`, packed));
-    this.#embed(packed, ends[0]!);
+    const last = this.parts.layers.length;
+    const place = (layer: number) => this.#hidden(layer === last ? LAST : `x.${layer % 2}`, packed);
+    this.#embed(packed, place(0));
     for (const [layer, runner] of this.parts.layers.entries())
-      await runner.forward(context, 'score', SHARED, ends[layer % 2]!, ends[(layer + 1) % 2]!);
-    return this.#scores(packed, ends[this.parts.layers.length % 2]!);
+      await runner.forward(context, 'score', SHARED, place(layer), place(layer + 1));
+    return this.#scores(packed, false);
   }
 
   async forward(batch: MicroBatch): Promise<Scores> {
@@ -85,11 +89,15 @@ export class LayeredModel implements TrainingModel {
     await this.parts.refresh();
     this.#embed(packed, this.#hidden('x.0', packed));
     for (const [layer, runner] of this.parts.layers.entries()) {
-      const [x, y] = [this.#hidden(`x.${layer}`, packed), this.#hidden(`x.${layer + 1}`, packed)];
+      const end = layer + 1 === this.parts.layers.length;
+      const [x, y] = [
+        this.#hidden(`x.${layer}`, packed),
+        this.#hidden(end ? LAST : `x.${layer + 1}`, packed),
+      ];
       const kept = layer >= keptFrom;
       await runner.forward(context, kept ? 'forward' : 'score', kept ? `${layer}` : SHARED, x, y);
     }
-    const scores = await this.#scores(packed, this.#hidden(`x.${this.parts.layers.length}`, packed));
+    const scores = await this.#scores(packed, true);
     this.#forwarded = { batch: packed, context, keptFrom };
     return scores;
   }
@@ -102,18 +110,25 @@ export class LayeredModel implements TrainingModel {
     const { batch, context, keptFrom } = forwarded;
     if (batch.tokens === 0) return;
     const { layers, lowest, workspace } = this.parts;
-    const flowing = [0, 1].map((side) => this.#hidden(`grad.x.${side}`, batch));
     const last = layers.length;
-    await this.parts.head.backward(batch, this.#hidden(`x.${last}`, batch), gradients, flowing[last % 2]!);
+    const flowing = (layer: number) =>
+      this.#hidden(layer === last ? `grad.${LAST}` : `grad.x.${layer % 2}`, batch);
+    await this.parts.head.backward(this.#headInput(batch), gradients, flowing(last));
     for (let layer = last - 1; layer >= lowest; layer--) {
       const runner = layers[layer]!;
       const x = this.#hidden(`x.${layer}`, batch);
       const place = layer >= keptFrom ? `${layer}` : SHARED;
       if (layer < keptFrom)
-        await runner.forward(context, 'forward', SHARED, x, workspace.tensor('x.again', x.shape));
-      await runner.backward(context, place, x, flowing[(layer + 1) % 2]!, flowing[layer % 2]!);
+        await runner.forward(
+          context,
+          'forward',
+          SHARED,
+          x,
+          workspace.tensor('x.again', flowing(layer + 1).shape),
+        );
+      await runner.backward(context, place, x, flowing(layer + 1), flowing(layer));
     }
-    this.#embeddingBackward(batch, flowing[0]!);
+    this.#embeddingBackward(batch, flowing(0));
     this.#checkGradients();
   }
 
@@ -145,6 +160,7 @@ export class LayeredModel implements TrainingModel {
       workspace: this.parts.workspace,
       blocks: this.#planner.plan(batch.spans),
       tokens: batch.tokens,
+      rows: batch.rows,
       rotary: {
         positions: { type: 'int64', shape: [1, batch.tokens], data: batch.positions },
         cosines: table(this.#rope.cosines),
@@ -153,8 +169,14 @@ export class LayeredModel implements TrainingModel {
     };
   }
 
-  #hidden(name: string, { tokens }: PackedBatch): TensorView {
-    return this.parts.workspace.tensor(name, [tokens, this.parts.config.hiddenSize]);
+  /** Hidden states or their gradients: a row for each token, after the last layer for each target. */
+  #hidden(name: string, { tokens, rows }: PackedBatch): TensorView {
+    const count = name.endsWith(LAST) ? rows.length : tokens;
+    return this.parts.workspace.tensor(name, [count, this.parts.config.hiddenSize]);
+  }
+
+  #headInput(batch: PackedBatch): HeadInput {
+    return { hidden: this.#hidden(LAST, batch), targetIds: batch.targetIds };
   }
 
   #embed({ tokenIds }: PackedBatch, target: TensorView): void {
@@ -185,8 +207,8 @@ export class LayeredModel implements TrainingModel {
     return Math.max(0, layers.length - fitting);
   }
 
-  async #scores(batch: PackedBatch, hidden: TensorView): Promise<Scores> {
-    const scores = await this.parts.head.forward(batch, hidden);
+  async #scores(batch: PackedBatch, keep: boolean): Promise<Scores> {
+    const scores = await this.parts.head.forward(this.#headInput(batch), keep);
     for (const [name, values] of Object.entries(scores) as [keyof Scores, Float32Array][]) {
       const bad = values.findIndex((value) => !Number.isFinite(value));
       if (bad >= 0) throw new NonFiniteError(`${name}: ${batch.describe(bad)} is ${values[bad]}`);

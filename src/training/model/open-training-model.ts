@@ -60,7 +60,7 @@ export async function openTrainingModel(options: TrainingModelOptions): Promise<
   const lowest = trainable.kind === 'all' ? -1 : lowestTrained(parameters);
   const layers = layerWeights.map((own, layer) => {
     const form = { trained: own.trained, inputGradient: layer > lowest };
-    return new LayerRunner(config, layer, own, stages.layer(form));
+    return new LayerRunner(config, layer, own, stages.layer(form), layer === config.layers - 1);
   });
   const workspace = new Workspace();
   const ends = headWeights(weights, parameters, head.kind);
@@ -70,7 +70,7 @@ export async function openTrainingModel(options: TrainingModelOptions): Promise<
     parameters,
     layers,
     lowest: Math.max(lowest, 0),
-    head: new HeadRunner(stages.head, ends.head, workspace, head.kind),
+    head: new HeadRunner(stages.head, stages.direction, ends.head, workspace, head.kind),
     embedding: ends.embedding,
     embeddingGradient: parameters.ends?.get('embedding')?.gradient ?? null,
     rope: ropeOf(weights),

@@ -1,7 +1,7 @@
 // The sessions of all stages: one set for each form that layers take, opened once.
 
 import { setImmediate } from 'node:timers/promises';
-import type { SplitGraphs, Value } from '../../graph/index.js';
+import type { Graph, SplitGraphs, Value } from '../../graph/index.js';
 import {
   afterAttention,
   attentionBlock,
@@ -9,6 +9,7 @@ import {
   type DecoderConfig,
   type LayerStageOptions,
   policyHead,
+  policyHeadWithDirection,
   type Trained,
   valueHead,
 } from '../../model/index.js';
@@ -16,43 +17,61 @@ import { type StageOptions, StageSession, type Views } from './stage-session.js'
 
 export type Phase = 'score' | 'forward' | 'backward';
 
-/** A stage in its three phases, opened when they are first run. */
+/** One graph, opened when it is first run. */
+export class SingleStage {
+  #session: StageSession | null = null;
+
+  constructor(
+    private readonly graph: Graph,
+    private readonly options: StageOptions,
+  ) {}
+
+  async run(key: string, inputs: Views, outputs: Views): Promise<void> {
+    this.#session ??= await StageSession.open(this.graph, this.options);
+    // Lets the thread's messages in.
+    await setImmediate();
+    await this.#session.run(key, inputs, outputs);
+  }
+
+  close(): void {
+    this.#session?.close();
+    this.#session = null;
+  }
+}
+
+/** A stage in its three phases. */
 export class Stage {
-  readonly #sessions = new Map<Phase, StageSession>();
+  readonly #phases: Readonly<Record<Phase, SingleStage>>;
 
   constructor(
     private readonly graphs: SplitGraphs,
-    private readonly options: StageOptions,
-  ) {}
+    options: StageOptions,
+  ) {
+    const { score, forward, backward } = graphs;
+    const scoring = new SingleStage(score, options);
+    this.#phases = {
+      score: scoring,
+      // Where nothing is kept the two are one.
+      forward: forward.outputs.length === score.outputs.length ? scoring : new SingleStage(forward, options),
+      backward: new SingleStage(backward, options),
+    };
+  }
 
   /** Results of the forward phases, and with `forward` what is kept beside them. */
   results(phase: 'score' | 'forward'): readonly Value[] {
     return this.graphs[phase].outputs;
   }
 
-  get #keepsNothing(): boolean {
-    return this.graphs.forward.outputs.length === this.graphs.score.outputs.length;
-  }
-
   get hasBackward(): boolean {
     return this.graphs.backward.outputs.length > 0;
   }
 
-  async run(phase: Phase, key: string, inputs: Views, outputs: Views): Promise<void> {
-    const wanted = phase === 'forward' && this.#keepsNothing ? 'score' : phase;
-    let session = this.#sessions.get(wanted);
-    if (session === undefined) {
-      session = await StageSession.open(this.graphs[wanted], this.options);
-      this.#sessions.set(wanted, session);
-    }
-    // Lets the thread's messages in.
-    await setImmediate();
-    await session.run(key, inputs, outputs);
+  run(phase: Phase, key: string, inputs: Views, outputs: Views): Promise<void> {
+    return this.#phases[phase].run(key, inputs, outputs);
   }
 
   close(): void {
-    for (const session of this.#sessions.values()) session.close();
-    this.#sessions.clear();
+    for (const phase of Object.values(this.#phases)) phase.close();
   }
 }
 
@@ -66,6 +85,8 @@ export class Stages {
   readonly #layers = new Map<string, LayerStages>();
   readonly #attention: Stage;
   readonly head: Stage;
+  /** Scores with the gradient of each log-probability; null where the head is trained or gives values. */
+  readonly direction: SingleStage | null;
 
   constructor(
     private readonly config: DecoderConfig,
@@ -74,6 +95,10 @@ export class Stages {
     kind: 'policy' | 'value',
   ) {
     this.#attention = new Stage(attentionBlock(config), options);
+    this.direction =
+      kind === 'policy' && trained.kind === 'lora'
+        ? new SingleStage(policyHeadWithDirection(config), options)
+        : null;
     this.head = new Stage((kind === 'policy' ? policyHead : valueHead)(config, trained), options);
   }
 
@@ -98,5 +123,6 @@ export class Stages {
     }
     this.#attention.close();
     this.head.close();
+    this.direction?.close();
   }
 }

@@ -37,3 +37,20 @@ export function rowsOf(view: TensorView, start: number, count: number, width: nu
   const data = floats(view).subarray(start * width, (start + count) * width);
   return { type: 'float32', shape: [count, width], data };
 }
+
+/** Copies rows [indices] of a matrix to one of as many rows. */
+export function pickRows(from: TensorView, rows: Int32Array, to: TensorView): void {
+  const width = from.shape[1]!;
+  const [source, target] = [floats(from), floats(to)];
+  for (let at = 0; at < rows.length; at++)
+    target.set(source.subarray(rows[at]! * width, (rows[at]! + 1) * width), at * width);
+}
+
+/** Copies the rows of a matrix to rows [indices] of another, which is zero elsewhere. */
+export function spreadRows(from: TensorView, rows: Int32Array, to: TensorView): void {
+  const width = from.shape[1]!;
+  const [source, target] = [floats(from), floats(to)];
+  target.fill(0);
+  for (let at = 0; at < rows.length; at++)
+    target.set(source.subarray(at * width, (at + 1) * width), rows[at]! * width);
+}
