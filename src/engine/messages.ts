@@ -2,10 +2,9 @@
 // one by one; what every step brought comes back as one broadcast.
 
 import type { EngineConfig } from '../config/index.js';
-import type { EngineGraphs } from '../model/index.js';
+import type { EngineGraphs, LayoutData } from '../model/index.js';
 import type { Method } from '../runtime/index.js';
 import type { TokenizerSource } from '../tokenizer/index.js';
-import type { ReadAdapter } from './core/read-adapter.js';
 import type { TokenAlternative, TurnOptions, TurnStopReason } from './generator.js';
 
 /** Adapter version of the base model. */
@@ -94,6 +93,11 @@ export interface WorkerDescription {
 export interface LoadedAdapter {
   readonly version: string;
   readonly rank: number;
+}
+
+/** An adapter that was read and laid out, on its way to the thread that decodes. */
+export interface ReadAdapter extends LoadedAdapter {
+  readonly layout: LayoutData;
 }
 
 /** Counters since the worker started; times in milliseconds. */

@@ -2,7 +2,7 @@
 
 import { NotFoundError } from '../../errors.js';
 import { type AdapterLayout, adapterLayout, type DecoderConfig, joinLayouts } from '../../model/index.js';
-import type { ReadAdapter } from './read-adapter.js';
+import type { ReadAdapter } from '../messages.js';
 
 /** Layouts of several versions that are kept; a single version's own layout does not count. */
 const MOST_COMBINATIONS = 3;

@@ -1,24 +1,14 @@
 // A PEFT folder, read, checked and laid out for the graph. Takes some tenths of a second, so not in the thread that decodes.
 
 import { InvalidInputError } from '../../errors.js';
-import {
-  type Adapter,
-  type DecoderConfig,
-  type LayoutData,
-  layOutAdapters,
-  readAdapter,
-} from '../../model/index.js';
-import type { LoadedAdapter } from '../messages.js';
+import { type Adapter, type DecoderConfig, layOutAdapters, readAdapter } from '../../model/index.js';
+import type { ReadAdapter } from '../messages.js';
 
 /**
  * Largest absolute value of an adapter's weights. In a mixed batch every row is multiplied with every adapter before the
  * mask takes away what is not its own; a product that overflowed would turn the mask's 0 into NaN, for other rows too.
  */
 const LARGEST_WEIGHT = 1e6;
-
-export interface ReadAdapter extends LoadedAdapter {
-  readonly layout: LayoutData;
-}
 
 /** @throws what `readAdapter` does; {InvalidInputError} a weight is too large */
 export function readLaidOut(folder: string, config: DecoderConfig, maxRank: number): ReadAdapter {
