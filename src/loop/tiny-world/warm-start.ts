@@ -6,7 +6,6 @@ import { type Config, loadConfig } from '../../config/index.js';
 import type { EngineInfo } from '../../engine/index.js';
 import {
   buildWorldIndexes,
-  TINY_WORLD_PROMPT,
   type World,
   type WorldQuestion,
   worldQuestions,
@@ -32,6 +31,7 @@ import { openSafetensorsFile, writeSafetensors } from '../../weights/index.js';
 import { openRun } from '../offline/run-folder.js';
 import { trainSft } from '../offline/train-sft.js';
 import { type TeachingHouse, teach, teacherOf } from '../warm-start/teach.js';
+import { TINY_SETTINGS } from './house.js';
 import { type Habits, tinyScript, WARM_START_HABITS } from './teacher.js';
 
 /** Everything that decides the warm start. */
@@ -57,18 +57,6 @@ export const TINY_RECIPE: TinyRecipe = {
   learningRate: 2e-3,
 };
 
-/** Sizes of rollouts in the tiny world. */
-export const TINY_ROLLOUT = {
-  'rollout.prompt': TINY_WORLD_PROMPT,
-  'rollout.actionBudget': 3,
-  'rollout.turnTokens': 40,
-  'rollout.observationTokens': 80,
-  'rollout.queryTokens': 24,
-  'engine.maxSequenceTokens': 320,
-  'engine.precision': 'fp32',
-  'retrieval.kind': 'bm25',
-} as const;
-
 export interface TinyWarmStartOptions {
   readonly world: World;
   readonly recipe?: TinyRecipe;
@@ -91,7 +79,7 @@ export async function makeTinyWarmStart(options: TinyWarmStartOptions): Promise<
   await writeRandomModel(join(work, 'random'), world, recipe.seed);
   const model = await importModel(join(work, 'random'), home, { id: MODEL_ID });
   const indexes = await buildWorldIndexes(join(work, 'index'), world);
-  const config = loadConfig({ flags: { ...TINY_ROLLOUT, 'retrieval.index': indexes.training }, env: {} });
+  const config = loadConfig({ flags: { ...TINY_SETTINGS, 'retrieval.index': indexes.training }, env: {} });
   const examples = await tinyTrajectories({ ...options, recipe, config, model });
   options.onNote?.(`${examples.length} trajectories`);
   const trained = await train(options, recipe, { home, model, examples });

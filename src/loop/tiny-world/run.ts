@@ -1,0 +1,286 @@
+// A training run in the tiny world: from the warm start, by any algorithm, with its curve on held-out questions.
+
+import { join } from 'node:path';
+import { evaluate, type QuestionResult, type WorldQuestion, worldQuestions } from '../../evaluation/index.js';
+import { scoreRecord } from '../../reward/index.js';
+import { createRolloutRunner } from '../../rollout/index.js';
+import {
+  type AlgorithmName,
+  type DecoderSpec,
+  openTrainer,
+  type RunSettings,
+  readMetrics,
+  runSettings,
+  type StepReport,
+  type Trainer,
+  type TrainingSequence,
+} from '../../training/index.js';
+import { runIdentity } from '../offline/identity.js';
+import { LockStepRollouts } from '../offline/lock-step-rollouts.js';
+import { openRun, type RunFolder } from '../offline/run-folder.js';
+import { trainRl } from '../offline/train-rl.js';
+import { openTinyHouse, type TinyHouse, type TinyIndex, type TinyPlace } from './house.js';
+
+const METHOD = 'search-r1';
+
+export interface TinyRunOptions {
+  readonly place: TinyPlace;
+  /** Folder of the run; the same call goes on where it was stopped. */
+  readonly folder: string;
+  readonly algorithm: AlgorithmName;
+  readonly seed: number;
+  /** Passages of a search, in training and in evaluation. */
+  readonly topK: number;
+  readonly groupSize: number;
+  /** false: the loss counts retrieved tokens as if they were sampled, the ablation of the mask. */
+  readonly masked: boolean;
+  /** Of `training` in the configuration, over those of `TINY_TRAINING`. */
+  readonly training?: Readonly<Record<string, unknown>>;
+  /** Held-out questions of the curve, and of the figures at the end. */
+  readonly curveQuestions: number;
+  readonly finalQuestions: number;
+  readonly threads: number;
+  readonly onStep?: (report: StepReport, steps: number) => void;
+  readonly onCurve?: (point: CurvePoint) => void;
+  readonly signal?: AbortSignal;
+}
+
+/** Settings of training in the tiny world that the preset has not. */
+export const TINY_TRAINING = {
+  'training.rank': 16,
+  'training.alpha': 32,
+  'training.learningRate': 1e-3,
+  'training.valueLearningRate': 1e-3,
+  'training.batchSequences': 60,
+  'training.miniBatchSequences': 60,
+  'training.rolloutSequences': 60,
+  'training.steps': 80,
+  'training.validateEvery': 10,
+  'training.checkpointEvery': 20,
+  'training.keepCheckpoints': 1,
+  'training.actionBudget': 3,
+  'training.turnTokens': 40,
+  'training.observationTokens': 80,
+  'training.microBatchTokens': 4096,
+} as const;
+
+/** Figures of a policy on held-out questions, greedy. */
+export interface TinyFigures {
+  readonly questions: number;
+  readonly exactMatch: number;
+  readonly oneHop: number;
+  readonly twoHop: number;
+  readonly oneHopSearches: number;
+  readonly twoHopSearches: number;
+  readonly validShare: number;
+  /** Seconds that the answers took. */
+  readonly seconds: number;
+}
+
+export interface CurvePoint extends TinyFigures {
+  readonly step: number;
+}
+
+export interface TinyRunResult {
+  readonly curve: readonly CurvePoint[];
+  /** At the end, on more questions than the curve's. */
+  readonly final: TinyFigures;
+  /** The same policy against an index without a passage. */
+  readonly emptyIndex: TinyFigures;
+  /** Adapter version and folder at the end. */
+  readonly version: string;
+  readonly folder: string;
+}
+
+export async function runTiny(options: TinyRunOptions): Promise<TinyRunResult> {
+  const { place, threads } = options;
+  const config = place.config({
+    ...TINY_TRAINING,
+    ...options.training,
+    'training.seed': options.seed,
+    'training.groupSize': options.groupSize,
+    'rollout.topK': options.topK,
+    'engine.threads': threads,
+  });
+  const settings = runSettings(config.training, options.algorithm);
+  const sized = {
+    ...config,
+    engine: { ...config.engine, maxSequences: config.training.rolloutSequences },
+    rollout: { ...config.rollout, ...settings.rollout },
+  };
+  const house = await openTinyHouse(place, sized);
+  try {
+    return await trainIn(house, settings, config.training.validateEvery, options);
+  } finally {
+    await house.close();
+  }
+}
+
+async function trainIn(
+  house: TinyHouse,
+  settings: RunSettings,
+  validateEvery: number,
+  options: TinyRunOptions,
+): Promise<TinyRunResult> {
+  const { place, algorithm, topK, masked, signal } = options;
+  const identity = runIdentity(settings, {
+    model: place.model.record.digest,
+    index: house.parts('training').retriever?.snapshotId ?? null,
+    prompt: house.parts('training').prompts.searchR1.digest,
+    topK,
+    masked: Number(masked),
+  });
+  const run = await openRun(options.folder, {
+    identity: { ...identity, algorithm },
+    resume: true,
+    ...(signal === undefined ? {} : { signal }),
+  });
+  try {
+    const trainer = await openTinyTrainer(run, settings, options);
+    try {
+      return await withTrainer(house, run, trainer, { ...options, settings, validateEvery });
+    } finally {
+      await trainer.close();
+    }
+  } finally {
+    await run.release();
+  }
+}
+
+function openTinyTrainer(
+  run: RunFolder,
+  settings: RunSettings,
+  { place, threads }: TinyRunOptions,
+): Promise<Trainer> {
+  const spec: DecoderSpec = {
+    home: place.home,
+    modelId: place.model.record.id,
+    precision: 'fp32',
+    trained: settings.trained,
+    rank: settings.rank,
+    alpha: settings.alpha,
+    seed: settings.seed,
+    adapter: null,
+    critic: settings.usesCritic,
+    threads,
+    activationBytes: 2 ** 30,
+  };
+  return openTrainer({
+    entry: 'training/trainer/decoder-task',
+    spec,
+    root: run.checkpoints,
+    configDigest: run.configDigest,
+    from: run.from,
+  });
+}
+
+async function withTrainer(
+  house: TinyHouse,
+  run: RunFolder,
+  trainer: Trainer,
+  options: TinyRunOptions & { readonly settings: RunSettings; readonly validateEvery: number },
+): Promise<TinyRunResult> {
+  const { place, topK, settings, validateEvery, signal } = options;
+  const rollouts = new LockStepRollouts({
+    engine: house.engine,
+    parts: house.parts('training'),
+    method: METHOD,
+    topK,
+  });
+  const heldOut = worldQuestions(place.world, 'held-out');
+  const figuresOf = async (index: TinyIndex, count: number): Promise<TinyFigures> =>
+    tinyFigures(house, { index, topK, questions: heldOut.slice(0, count), signal });
+  const outcome = await trainRl(
+    {
+      settings,
+      run,
+      trainer: options.masked ? trainer : unmasked(trainer),
+      rollouts,
+      questions: worldQuestions(place.world, 'training'),
+      tokenizer: house.tokenizer,
+      score: (record, { goldenAnswers }) => scoreRecord(record, house.tokenizer, goldenAnswers),
+      reference: null,
+      validateEvery,
+      validate: async ({ folder, version }) => {
+        await rollouts.use(folder, version);
+        return { ...(await figuresOf('all', options.curveQuestions)) };
+      },
+    },
+    {
+      ...(signal === undefined ? {} : { signal }),
+      ...(options.onStep === undefined ? {} : { onStep: options.onStep }),
+      onValidation: (figures, step) => options.onCurve?.({ ...(figures as unknown as TinyFigures), step }),
+    },
+  );
+  await rollouts.use(outcome.folder, outcome.version);
+  return {
+    curve: (await readMetrics(join(run.folder, 'validation.jsonl'))) as unknown as CurvePoint[],
+    final: await figuresOf('all', options.finalQuestions),
+    emptyIndex: await figuresOf('empty', options.finalQuestions),
+    version: outcome.version,
+    folder: outcome.folder,
+  };
+}
+
+/** A trainer whose loss counts retrieved tokens too. The engine never sampled them, so it has no weights for them. */
+function unmasked(trainer: Trainer): Trainer {
+  const open = (sequence: TrainingSequence): TrainingSequence => ({
+    ...sequence,
+    lossMask: sequence.lossMask.map((mask, t) => Math.max(mask, sequence.environmentMask[t] as number)),
+    rollout: sequence.rollout === null ? null : { ...sequence.rollout, engineLogprobs: null },
+  });
+  return new Proxy(trainer, {
+    get(target, key) {
+      if (key === 'run')
+        return (...[work, options]: Parameters<Trainer['run']>) =>
+          target.run({ ...work, sequences: work.sequences.map(open) }, options);
+      const value = Reflect.get(target, key, target);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+}
+
+export interface TinyEvaluation {
+  readonly index: TinyIndex;
+  readonly topK: number;
+  readonly questions: readonly WorldQuestion[];
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Greedy answers of the version that the house's rollouts use. */
+export async function tinyFigures(
+  house: TinyHouse,
+  { index, topK, questions, signal }: TinyEvaluation,
+  adapter: string | null = house.engine.listAdapters()[0]?.version ?? null,
+): Promise<TinyFigures> {
+  const begun = performance.now();
+  const results = await evaluate({
+    questions,
+    runner: createRolloutRunner({ ...house.parts(index), generator: house.engine }),
+    tokenizer: house.tokenizer,
+    method: METHOD,
+    adapter,
+    topK,
+    concurrency: house.engine.info.maxSequences,
+    ...(signal === undefined ? {} : { signal }),
+  });
+  return { ...figuresOfResults(results), seconds: (performance.now() - begun) / 1000 };
+}
+
+function figuresOfResults(results: readonly QuestionResult[]): Omit<TinyFigures, 'seconds'> {
+  const one = results.filter(({ dataset }) => dataset === 'tiny-one-hop');
+  const two = results.filter(({ dataset }) => dataset === 'tiny-two-hop');
+  const mean = (list: readonly QuestionResult[], value: (result: QuestionResult) => number): number =>
+    list.length === 0 ? 0 : list.reduce((sum, result) => sum + value(result), 0) / list.length;
+  const valid = mean(results, ({ validActions }) => validActions);
+  const invalid = mean(results, ({ invalidActions }) => invalidActions);
+  return {
+    questions: results.length,
+    exactMatch: mean(results, ({ em }) => em),
+    oneHop: mean(one, ({ em }) => em),
+    twoHop: mean(two, ({ em }) => em),
+    oneHopSearches: mean(one, ({ searches }) => searches),
+    twoHopSearches: mean(two, ({ searches }) => searches),
+    validShare: valid + invalid === 0 ? 0 : valid / (valid + invalid),
+  };
+}
