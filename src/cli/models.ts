@@ -13,15 +13,17 @@ import {
 } from '../model/index.js';
 import { findManifest, manifestIds } from '../weights/index.js';
 import { contextOf } from './context.js';
+import { exportCommand } from './models-export.js';
 
-/** `models pull | add | list | verify | remove`. */
+/** `models pull | add | list | verify | remove | export`. */
 export function modelsCommand(): Command {
-  const command = new Command('models').description('fetch, import, list, check and remove models');
+  const command = new Command('models').description('fetch, import, list, check, remove and export models');
   command.addCommand(pullCommand());
   command.addCommand(addCommand());
   command.addCommand(listCommand());
   command.addCommand(verifyCommand());
   command.addCommand(removeCommand());
+  command.addCommand(exportCommand());
   return command;
 }
 

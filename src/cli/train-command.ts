@@ -1,113 +1,112 @@
-import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { Command } from 'commander';
-import { homeFolder } from '../config/index.js';
-import { openRun, runIdentity, trainSft } from '../loop/index.js';
-import { ensureModel, readAdapter } from '../model/index.js';
+import { NotFoundError } from '../errors.js';
+import { trainSft } from '../loop/index.js';
 import {
   ALGORITHMS,
   type AlgorithmName,
-  type DecoderSpec,
-  openDecoderWeights,
-  openTrainer,
-  type RunSettings,
+  type PlottedRun,
+  plotRuns,
   readExamples,
+  readMetrics,
   runSettings,
 } from '../training/index.js';
-import type { CliContext } from './context.js';
-import { contextOf } from './context.js';
-import { stepLines } from './train-view.js';
+import { writeFileAtomic } from '../util/atomic-file.js';
+import { type CliContext, contextOf } from './context.js';
+import { wholeNumber } from './rollout-flags.js';
+import { openTrainedModel, type TrainFlags, withTrainer } from './train-parts.js';
+import { trainOnRollouts } from './train-rollouts.js';
+import { openTrainView, outcomeText } from './train-view.js';
 import { warmStartCommand } from './warm-start-command.js';
 
-/** `train ALGORITHM | plot`. */
+/** `train ALGORITHM | warm-start | plot`. */
 export function trainCommand(): Command {
-  const command = new Command('train').description('train an adapter, offline');
-  for (const [name, { summary, supervised }] of Object.entries(ALGORITHMS))
-    if (supervised) command.addCommand(supervisedCommand(name as AlgorithmName, summary));
+  const command = new Command('train').description('train the policy, offline; each algorithm is a command');
   command.addCommand(warmStartCommand());
+  command.addCommand(plotCommand());
+  for (const [name, { summary, supervised }] of Object.entries(ALGORITHMS))
+    command.addCommand((supervised ? supervisedCommand : rolloutCommand)(name as AlgorithmName, summary));
   return command;
 }
 
-interface SupervisedFlags {
-  readonly data: string;
+function runCommand(name: string, summary: string, data: string): Command {
+  return new Command(name)
+    .description(summary)
+    .requiredOption('-d, --data <file>', data)
+    .requiredOption('-o, --output <folder>', 'folder of the run: checkpoints and figures')
+    .option('-a, --adapter <folder>', 'PEFT folder to start from; absent: a fresh adapter')
+    .option('-r, --resume', 'go on where the run in the output folder ended', false);
+}
+
+interface PlotFlags {
   readonly output: string;
-  readonly adapter?: string;
-  readonly resume: boolean;
+  readonly figures?: string;
+  readonly smooth: number;
+}
+
+function plotCommand(): Command {
+  return new Command('plot')
+    .description('draw the curves of runs into one SVG picture')
+    .argument('<run...>', 'folders of runs, or metrics.jsonl files')
+    .requiredOption('-o, --output <file>', 'SVG file')
+    .option('-f, --figures <names>', 'figures, by commas (default: those that the papers plot)')
+    .option('--smooth <steps>', 'each point is the mean of so many steps', wholeNumber, 1)
+    .action(async (paths: string[], flags: PlotFlags, self: Command) => {
+      const { output } = contextOf(self);
+      const runs: PlottedRun[] = [];
+      for (const path of paths) {
+        const file = path.endsWith('.jsonl') ? path : join(path, 'metrics.jsonl');
+        const rows = await readMetrics(file);
+        if (rows.length === 0) throw new NotFoundError(`no figures in ${file}`);
+        runs.push({ name: path, rows });
+      }
+      await writeFileAtomic(flags.output, plotRuns(runs, flags.figures?.split(','), flags.smooth));
+      output.result({ file: flags.output }, `drawn: ${flags.output}`);
+    });
+}
+
+interface DataFlags extends TrainFlags {
+  readonly data: string;
 }
 
 function supervisedCommand(algorithm: AlgorithmName, summary: string): Command {
-  return new Command(algorithm)
-    .description(summary)
-    .requiredOption('-d, --data <file>', 'trajectories to learn from (JSONL of records)')
-    .requiredOption('-o, --output <folder>', 'folder of the run')
-    .option('-a, --adapter <folder>', 'PEFT folder to start from')
-    .option('-r, --resume', 'go on where the run in the output folder ended', false)
-    .action(async (flags: SupervisedFlags, self: Command) => {
-      await trainSupervised(contextOf(self), runSettings(contextOf(self).config.training, algorithm), flags);
+  return runCommand(algorithm, summary, 'trajectories to learn from (JSONL of records)').action(
+    (flags: DataFlags, self: Command) => trainOnExamples(contextOf(self), algorithm, flags),
+  );
+}
+
+interface RolloutTrainFlags extends DataFlags {
+  readonly index?: string;
+  readonly retrieval?: string;
+}
+
+function rolloutCommand(algorithm: AlgorithmName, summary: string): Command {
+  return runCommand(algorithm, summary, 'questions with gold answers (JSONL)')
+    .option('--index <name>', 'name or folder of an index (retrieval.index)')
+    .option('--retrieval <kind>', 'hnsw, bm25, hybrid or remote (retrieval.kind)')
+    .action((flags: RolloutTrainFlags, self: Command) => {
+      const settings = { 'retrieval.index': flags.index, 'retrieval.kind': flags.retrieval };
+      return trainOnRollouts(contextOf(self, settings), algorithm, flags);
     });
 }
 
-async function trainSupervised(
-  { config, output, signal }: CliContext,
-  settings: RunSettings,
-  flags: SupervisedFlags,
+async function trainOnExamples(
+  context: CliContext,
+  algorithm: AlgorithmName,
+  flags: DataFlags,
 ): Promise<void> {
-  const home = homeFolder(config);
-  const progress = output.progress();
-  const model = await ensureModel(config.model.policy, home, {
-    onProgress: progress.on,
-    onNote: output.note,
-    signal,
-  }).finally(() => progress.stop());
-  const source = model.openWeights();
-  const decoder = openDecoderWeights(model, source).config;
-  source.close();
-  const { vocabSize } = decoder;
-  const data = await readExamples(flags.data, { vocabSize, maxTokens: settings.maxSequenceTokens });
-  const precision = config.training.precision ?? config.engine.precision;
-  const identity = runIdentity(settings, {
-    model: model.record.digest,
-    precision,
-    data: data.digest,
-    start: flags.adapter === undefined ? null : readAdapter(flags.adapter, decoder).digest,
-  });
-  const run = await openRun(flags.output, { identity, resume: flags.resume, onNote: output.note, signal });
-  try {
-    const spec: DecoderSpec = {
-      home,
-      modelId: model.record.id,
-      precision,
-      trained: settings.trained,
-      rank: settings.rank,
-      alpha: settings.alpha,
-      seed: settings.seed,
-      adapter: flags.adapter ?? null,
-      critic: settings.usesCritic,
-      threads: config.training.threads || availableParallelism(),
-      activationBytes: config.training.activationMebibytes * 2 ** 20,
-    };
-    const trainer = await openTrainer({
-      entry: 'training/trainer/decoder-task',
-      spec,
-      root: run.checkpoints,
-      configDigest: run.configDigest,
-      from: run.from,
-      niceness: config.training.niceness,
-    });
+  const settings = runSettings(context.config.training, algorithm);
+  const model = await openTrainedModel(context);
+  const limits = { vocabSize: model.decoder.vocabSize, maxTokens: settings.maxSequenceTokens };
+  const { examples, digest } = await readExamples(flags.data, limits);
+  await withTrainer(context, settings, flags, model, { data: digest }, async (run, trainer) => {
+    const view = await openTrainView(context.output, run);
+    const { signal } = context;
     try {
-      const view = stepLines(output);
-      const outcome = await trainSft(run, trainer, settings, data.examples, {
-        signal,
-        onStep: view.onStep,
-      });
-      output.result(
-        outcome,
-        `trained ${outcome.steps} steps; adapter ${outcome.version.slice(0, 12)} in ${outcome.folder}\nfigures in ${join(run.folder, 'metrics.jsonl')}`,
-      );
+      const outcome = await trainSft(run, trainer, settings, examples, { signal, onStep: view.onStep });
+      context.output.result(outcome, outcomeText(outcome, run.folder));
     } finally {
-      await trainer.close();
+      await view.close();
     }
-  } finally {
-    await run.release();
-  }
+  });
 }

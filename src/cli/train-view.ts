@@ -1,15 +1,21 @@
-// How a training run shows itself: one line a step.
+// How a training run shows itself: one line a step; on a terminal a curve below that moves with it.
 
-import type { StepReport } from '../training/index.js';
+import { join } from 'node:path';
+import type { RlEvents, RunFolder, TrainingOutcome } from '../loop/index.js';
+import { type MetricsRow, readMetrics } from '../training/index.js';
+import { liveChart } from './live-chart.js';
 import type { Output } from './output.js';
 
-export interface TrainView {
-  onStep(report: StepReport, steps: number): void;
-}
+export type TrainView = Required<Pick<RlEvents, 'onStep' | 'onRollout' | 'onValidation'>> & {
+  close(): Promise<void>;
+};
 
 /** Figures in the order in which they are shown, with their short names. */
 const SHOWN: readonly (readonly [figure: string, label: string])[] = [
   ['reward', 'reward'],
+  ['exactMatch', 'em'],
+  ['searches', 'searches'],
+  ['validShare', 'valid'],
   ['loss', 'loss'],
   ['kl', 'kl'],
   ['entropy', 'entropy'],
@@ -17,12 +23,26 @@ const SHOWN: readonly (readonly [figure: string, label: string])[] = [
   ['learningRate', 'rate'],
 ];
 
-export function stepLines(output: Output): TrainView {
+/** Rollouts between two lines about them. */
+const ROLLOUTS_A_LINE = 8;
+
+export async function openTrainView(output: Output, run: RunFolder): Promise<TrainView> {
+  const rows: MetricsRow[] = run.from === null ? [] : await readMetrics(run.metrics);
+  const chart = process.stderr.isTTY && !output.json ? liveChart(process.stderr) : null;
+  const note = (line: string): void => {
+    chart?.clear();
+    output.note(line);
+    chart?.draw(rows);
+  };
   let seconds = 0;
   let seen = 0;
   return {
+    onRollout(done, total, step) {
+      if (done % ROLLOUTS_A_LINE === 0 || done === total) note(`step ${step}: ${done} of ${total} rollouts`);
+    },
     onStep(report, steps) {
-      seconds += report.seconds;
+      rows.push({ step: report.step, ...report.metrics });
+      seconds += report.seconds + (report.metrics.rolloutSeconds ?? 0);
       seen++;
       const left = (seconds / seen) * (steps - report.step);
       const figures = SHOWN.flatMap(([figure, label]) => {
@@ -30,9 +50,24 @@ export function stepLines(output: Output): TrainView {
         return value === undefined ? [] : [`${label} ${shortNumber(value)}`];
       });
       const speed = `${Math.round(report.tokens / report.seconds)} tok/s`;
-      output.note([`step ${report.step}/${steps}`, ...figures, speed, `${duration(left)} left`].join('  '));
+      note([`step ${report.step}/${steps}`, ...figures, speed, `${duration(left)} left`].join('  '));
+    },
+    onValidation(figures, step) {
+      const shown = Object.entries(figures).map(([name, value]) => `${name} ${shortNumber(value)}`);
+      note(`validation of step ${step}  ${shown.join('  ')}`);
+    },
+    async close() {
+      chart?.clear();
     },
   };
+}
+
+export function outcomeText({ steps, version, folder }: TrainingOutcome, run: string): string {
+  return [
+    `${steps} steps; version ${version.slice(0, 12)}`,
+    `adapter  ${folder}`,
+    `figures  ${join(run, 'metrics.jsonl')}`,
+  ].join('\n');
 }
 
 function shortNumber(value: number): string {

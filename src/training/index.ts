@@ -20,7 +20,11 @@ export {
   writeTrained,
 } from './checkpoint/trained-files.js';
 export { type Example, type ExampleFile, readExamples } from './data/examples.js';
-export { type MetricsFile, type MetricsRow, openMetricsFile, readMetrics } from './metrics/metrics-file.js';
+export { exportAdapter } from './export/export-adapter.js';
+export { type ExportOptions, exportGguf, exportSafetensors, type GgufType } from './export/export-model.js';
+export { openFigures, type RunFigures } from './metrics/figures.js';
+export { type MetricsRow, readMetrics } from './metrics/metrics-file.js';
+export { PLOTTED_FIGURES, type PlottedRun, plotRuns } from './metrics/plot.js';
 export {
   type HeadSettings,
   type LoraSettings,

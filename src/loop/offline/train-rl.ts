@@ -12,8 +12,9 @@ import {
   checkpointFolder,
   derivedSeed,
   learningRates,
-  openMetricsFile,
+  openFigures,
   pruneCheckpoints,
+  type RunFigures,
   type RunningBaselineState,
   RunningBaselines,
   type RunSettings,
@@ -70,8 +71,8 @@ export function rlSteps(
 export async function trainRl(parts: RlParts, events: RlEvents = {}): Promise<TrainingOutcome> {
   const { settings, run, trainer, rollouts } = parts;
   const steps = rlSteps(settings, parts.questions.length);
-  const metrics = await openMetricsFile(run.metrics, trainer.step);
-  const validation = await openValidation(parts, events);
+  const written = await openFigures(run.folder, run.metrics, trainer.step);
+  const validation = await openValidation(parts, written, events);
   const baselines = baselinesOf(trainer.carried);
   try {
     await validation.after(trainer.committed);
@@ -91,14 +92,14 @@ export async function trainRl(parts: RlParts, events: RlEvents = {}): Promise<Tr
       for (const { question, scores } of batch) baselines.update(question.dataset, scores.reward);
       const figures = { ...report.metrics, ...batchFigures(batch), quarantined };
       const { tokens, seconds } = report;
-      await metrics.append({ step, ...figures, tokens, seconds, rolloutSeconds });
+      await written.step({ step, ...figures, tokens, seconds, rolloutSeconds });
       events.onStep?.({ ...report, metrics: { ...figures, rolloutSeconds } }, steps);
       await trainer.commit({ baselines: baselines.state() });
       await validation.after(trainer.committed);
       await keepCheckpoints(parts, validation.best());
     }
   } finally {
-    await metrics.close();
+    await written.close();
   }
   return { steps, folder: trainer.committed.folder, version: trainer.committed.version };
 }
@@ -184,6 +185,7 @@ interface Validation {
 
 async function openValidation(
   { run, trainer, validate, validateEvery }: RlParts,
+  written: RunFigures,
   events: RlEvents,
 ): Promise<Validation> {
   const path = join(run.folder, 'validation.jsonl');
@@ -201,6 +203,7 @@ async function openValidation(
       const figures = await validate(policy);
       rows.push({ step: policy.step, ...figures });
       await writeFileAtomic(path, rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
+      await written.validation({ step: policy.step, ...figures });
       await writeFileAtomic(join(run.folder, 'best.json'), `${JSON.stringify({ step: best() })}\n`);
       events.onValidation?.(figures, policy.step);
     },

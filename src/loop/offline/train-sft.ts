@@ -6,7 +6,7 @@ import {
   type Example,
   itemsBetween,
   learningRates,
-  openMetricsFile,
+  openFigures,
   pruneCheckpoints,
   type RunSettings,
   type StepReport,
@@ -48,7 +48,7 @@ export async function trainSft(
 ): Promise<TrainingOutcome> {
   const { signal, onTokens } = events;
   const steps = supervisedSteps(settings, examples.length);
-  const metrics = await openMetricsFile(run.metrics, trainer.step);
+  const figures = await openFigures(run.folder, run.metrics, trainer.step);
   try {
     while (trainer.step < steps) {
       const work = supervisedWork(settings, examples, trainer.step + 1, steps);
@@ -56,7 +56,7 @@ export async function trainSft(
         ...(signal === undefined ? {} : { signal }),
         ...(onTokens === undefined ? {} : { onTokens }),
       });
-      await metrics.append({
+      await figures.step({
         step: report.step,
         ...report.metrics,
         tokens: report.tokens,
@@ -73,7 +73,7 @@ export async function trainSft(
     if (error instanceof CancelledError && trainer.step > trainer.committed.step) await trainer.commit();
     throw error;
   } finally {
-    await metrics.close();
+    await figures.close();
   }
   return { steps, folder: trainer.committed.folder, version: trainer.committed.version };
 }

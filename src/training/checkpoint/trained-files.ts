@@ -19,8 +19,8 @@ export type TrainedForm =
   | { readonly kind: 'lora'; readonly lora: LoraShape; readonly baseModel: string }
   | { readonly kind: 'whole' };
 
-const ADAPTER_CONFIG = 'adapter_config.json';
-const ADAPTER_WEIGHTS = 'adapter_model.safetensors';
+export const ADAPTER_CONFIG = 'adapter_config.json';
+export const ADAPTER_WEIGHTS = 'adapter_model.safetensors';
 const WHOLE_WEIGHTS = 'model.safetensors';
 /** Parameters of a critic that are no part of its adapter. */
 const VALUE_HEAD = 'value_head.safetensors';

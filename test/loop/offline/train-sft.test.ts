@@ -5,12 +5,16 @@ import { loadConfig } from '../../../src/config/index.js';
 import { CancelledError } from '../../../src/errors.js';
 import { openRun, trainSft } from '../../../src/loop/index.js';
 import { openTrainer, type RunSettings, readMetrics, runSettings } from '../../../src/training/index.js';
+import { compileEntry } from '../../support/compile-entry.js';
 import type { BigramSpec } from '../../training/support/bigram-entry.js';
-import { compileEntry } from '../../training/support/compile-entry.js';
 import { madeExamples } from '../../training/support/examples.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'searchloop-sft-'));
-const entry = compileEntry(join(folder, 'entry'));
+const support = join(__dirname, '..', '..', 'training', 'support');
+const entry = compileEntry(
+  join(folder, 'entry'),
+  ['bigram-model', 'bigram-entry'].map((name) => join(support, `${name}.ts`)),
+);
 afterAll(() => rmSync(folder, { recursive: true }));
 
 const VOCAB = 7;

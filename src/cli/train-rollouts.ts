@@ -1,0 +1,165 @@
+// Reinforcement learning on the command line: engine, index and rewards put together with the trainer.
+
+import { availableParallelism } from 'node:os';
+import type { Config } from '../config/index.js';
+import { createEngine, type Engine } from '../engine/index.js';
+import { ConfigError, InvalidInputError } from '../errors.js';
+import { evaluate, type Question, readQuestions, sampleOrder, selectPart } from '../evaluation/index.js';
+import { LockStepRollouts, type RlParts, type RolloutParts, trainRl } from '../loop/index.js';
+import { preparePrecision } from '../model/index.js';
+import type { Retriever } from '../retrieval/index.js';
+import { type RewardSettings, scoreRecord } from '../reward/index.js';
+import { createBackgroundEncoding, createRolloutRunner, loadPrompts } from '../rollout/index.js';
+import { type AlgorithmName, type RunSettings, runSettings } from '../training/index.js';
+import { sha256File } from '../util/digest.js';
+import { openIndex } from './application.js';
+import type { CliContext } from './context.js';
+import { openTrainedModel, type TrainedModel, type TrainFlags, withTrainer } from './train-parts.js';
+import { openTrainView, outcomeText } from './train-view.js';
+
+const METHOD = 'search-r1';
+
+/** @throws {ConfigError} whole weights: an engine cannot load them as an adapter */
+export async function trainOnRollouts(
+  context: CliContext,
+  algorithm: AlgorithmName,
+  flags: TrainFlags & { readonly data: string },
+): Promise<void> {
+  const { config, output, signal } = context;
+  const settings = runSettings(config.training, algorithm);
+  if (settings.trained === 'whole')
+    throw new ConfigError(
+      'rollouts come from an engine that loads adapters: set training.trained=lora (presets of the papers train all weights)',
+    );
+  const all = await readQuestions(flags.data);
+  const questions = selectPart(all, 'training');
+  if (questions.length === 0) throw new InvalidInputError(`${flags.data}: no question of the training part`);
+  const model = await openTrainedModel(context);
+  const retriever = await openIndex(config, { onNote: output.note, signal });
+  try {
+    const house = await openHouse(config, settings, model, retriever);
+    try {
+      const inputs = {
+        data: await sha256File(flags.data),
+        index: retriever.snapshotId,
+        prompt: house.parts.prompts.searchR1.digest,
+        topK: config.rollout.topK,
+        rewardRule: config.training.rewardRule,
+        formatWeight: config.training.formatWeight,
+        searchCost: config.training.searchCost,
+        reference: config.training.reference,
+      };
+      await withTrainer(context, settings, flags, model, inputs, async (run, trainer) => {
+        const view = await openTrainView(output, run);
+        try {
+          const outcome = await trainRl(
+            {
+              settings,
+              run,
+              trainer,
+              questions,
+              rollouts: house.rollouts,
+              tokenizer: house.parts.tokenizer,
+              score: (record, { goldenAnswers }) =>
+                scoreRecord(record, house.parts.tokenizer, goldenAnswers, rewardSettings(config)),
+              reference: config.training.reference,
+              validateEvery: config.training.validateEvery,
+              validate: validation(context, house, selectPart(all, 'validation')),
+            },
+            { ...view, signal, onNote: output.note },
+          );
+          output.result(outcome, outcomeText(outcome, run.folder));
+        } finally {
+          await view.close();
+        }
+      });
+    } finally {
+      await house.close();
+    }
+  } finally {
+    await retriever.close();
+  }
+}
+
+const rewardSettings = ({ training }: Config): RewardSettings => ({
+  rule: training.rewardRule,
+  formatWeight: training.formatWeight,
+  searchCost: training.searchCost,
+});
+
+interface House {
+  readonly engine: Engine;
+  readonly parts: RolloutParts;
+  readonly rollouts: LockStepRollouts;
+  close(): Promise<void>;
+}
+
+async function openHouse(
+  config: Config,
+  settings: RunSettings,
+  { home, model }: TrainedModel,
+  retriever: Retriever,
+): Promise<House> {
+  const source = await model.readTokenizer();
+  const engine = await createEngine({
+    modelId: model.record.id,
+    graphs: await preparePrecision(home, model, config.engine.precision),
+    tokenizer: source,
+    settings: {
+      ...config.engine,
+      threads: config.engine.threads || availableParallelism(),
+      maxSequences: config.training.rolloutSequences,
+    },
+    lockStep: true,
+    // It takes turns with the trainer.
+    spinning: false,
+  });
+  const encoding = createBackgroundEncoding(source);
+  const parts: RolloutParts = {
+    retriever,
+    tokenizer: encoding.tokenizer,
+    encoding,
+    config: { ...config.rollout, ...settings.rollout },
+    prompts: loadPrompts(config.rollout),
+  };
+  const { topK } = config.rollout;
+  return {
+    engine,
+    parts,
+    rollouts: new LockStepRollouts({ engine, parts, method: METHOD, topK }),
+    close: async () => void (await Promise.all([engine.close(), encoding.close()])),
+  };
+}
+
+/** Greedy answers to a fair sample of the validation part. */
+function validation(
+  { config, signal }: CliContext,
+  { engine, parts, rollouts }: House,
+  held: readonly Question[],
+): RlParts['validate'] {
+  const questions = sampleOrder(held).slice(0, config.training.validationQuestions);
+  if (questions.length === 0) return undefined;
+  const runner = createRolloutRunner({ ...parts, generator: engine });
+  return async ({ folder, version }) => {
+    await rollouts.use(folder, version);
+    const results = await evaluate({
+      questions,
+      runner,
+      tokenizer: parts.tokenizer,
+      method: METHOD,
+      adapter: version,
+      topK: config.rollout.topK,
+      concurrency: engine.info.maxSequences,
+      signal,
+    });
+    const mean = (value: (result: (typeof results)[number]) => number): number =>
+      results.reduce((sum, result) => sum + value(result), 0) / results.length;
+    return {
+      exactMatch: mean(({ em }) => em),
+      f1: mean(({ f1 }) => f1),
+      searches: mean(({ searches }) => searches),
+      formatScore: mean(({ formatScore }) => formatScore),
+      questions: results.length,
+    };
+  };
+}

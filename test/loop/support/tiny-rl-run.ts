@@ -1,0 +1,161 @@
+// A whole run of reinforcement learning over the stored tiny model: engine, rollouts with searches, trainer in the pool.
+// The reward is a share of the token ids, which any policy can learn to raise.
+
+import { join } from 'node:path';
+import { loadConfig } from '../../../src/config/index.js';
+import { createEngine } from '../../../src/engine/index.js';
+import { LockStepRollouts, openRun, type TrainingOutcome, trainRl } from '../../../src/loop/index.js';
+import { importModel, openModel, preparePrecision } from '../../../src/model/index.js';
+import type { Retriever } from '../../../src/retrieval/index.js';
+import { inlineEncoding, loadPrompts } from '../../../src/rollout/index.js';
+import { createTokenizer } from '../../../src/tokenizer/index.js';
+import {
+  type AlgorithmName,
+  type DecoderSpec,
+  type MetricsRow,
+  openTrainer,
+  readMetrics,
+  runSettings,
+} from '../../../src/training/index.js';
+
+export interface TinyRun {
+  /** Holds the imported model; shared by runs. */
+  readonly home: string;
+  readonly output: string;
+  readonly algorithm: AlgorithmName;
+  readonly flags?: Readonly<Record<string, unknown>>;
+  readonly resume?: boolean;
+  readonly stopAfter?: number;
+}
+
+const MODEL = 'tiny-llama';
+
+export const importTiny = (home: string, fixtures: string) =>
+  importModel(join(fixtures, 'models', MODEL), home, { id: MODEL });
+
+const passages: Retriever = {
+  info: { kind: 'bm25', name: 'two passages', passageCount: 2 },
+  snapshotId: 'two-passages',
+  search: async (queries) =>
+    queries.map((query) => [
+      { id: '1', title: 'One', text: `What was asked: ${query.slice(0, 8)}`, score: 2 },
+      { id: '2', title: 'Two', text: 'Another passage.', score: 1 },
+    ]),
+  close: async () => {},
+};
+
+const questions = ['red', 'green', 'blue', 'white', 'black'].map((colour) => ({
+  id: colour,
+  dataset: colour.length > 4 ? 'long' : 'short',
+  question: `What is ${colour}?`,
+  goldenAnswers: [colour],
+  supportingTitles: [],
+}));
+
+/** Share of low ids among the sampled tokens. */
+function lowShare(record: { tokenIds: readonly number[]; lossMask: readonly number[] }): number {
+  const sampled = record.tokenIds.filter((_, t) => record.lossMask[t] === 1);
+  return sampled.filter((id) => id < 256).length / Math.max(1, sampled.length);
+}
+
+export interface TinyOutcome extends TrainingOutcome {
+  readonly rows: MetricsRow[];
+}
+
+export async function tinyRun(options: TinyRun): Promise<TinyOutcome> {
+  const { home, output, algorithm, resume = false, stopAfter } = options;
+  const config = loadConfig({
+    env: {},
+    flags: {
+      'training.learningRate': 0.01,
+      'training.warmupShare': 0,
+      'training.rank': 4,
+      'training.alpha': 8,
+      'training.batchSequences': 8,
+      'training.groupSize': 4,
+      'training.steps': 4,
+      'training.actionBudget': 1,
+      'training.turnTokens': 10,
+      'training.observationTokens': 96,
+      'engine.maxSequences': 4,
+      'engine.maxSequenceTokens': 640,
+      ...options.flags,
+    },
+  });
+  const settings = runSettings(config.training, algorithm);
+  const model = await openModel(home, MODEL);
+  const tokenizerSource = await model.readTokenizer();
+  const tokenizer = createTokenizer(tokenizerSource);
+  const run = await openRun(output, { identity: { algorithm }, resume });
+  const spec: DecoderSpec = {
+    home,
+    modelId: MODEL,
+    precision: 'fp32',
+    trained: 'lora',
+    rank: settings.rank,
+    alpha: settings.alpha,
+    seed: settings.seed,
+    adapter: null,
+    critic: settings.usesCritic,
+    threads: 1,
+    activationBytes: 2 ** 28,
+  };
+  const engine = await createEngine({
+    modelId: MODEL,
+    graphs: await preparePrecision(home, model, 'fp32'),
+    tokenizer: tokenizerSource,
+    settings: { ...config.engine, threads: 1 },
+    lockStep: true,
+    spinning: false,
+  });
+  const trainer = await openTrainer({
+    entry: 'training/trainer/decoder-task',
+    spec,
+    root: run.checkpoints,
+    configDigest: run.configDigest,
+    from: run.from,
+    niceness: 0,
+  });
+  const stop = new AbortController();
+  try {
+    const rollouts = new LockStepRollouts({
+      engine,
+      method: 'search-r1',
+      topK: 2,
+      parts: {
+        retriever: passages,
+        tokenizer,
+        encoding: inlineEncoding(tokenizer),
+        config: { ...config.rollout, ...settings.rollout },
+        prompts: loadPrompts(config.rollout),
+      },
+    });
+    const outcome = await trainRl(
+      {
+        settings,
+        run,
+        trainer,
+        rollouts,
+        tokenizer,
+        questions,
+        reference: null,
+        validateEvery: 2,
+        validate: async ({ step }) => ({ exactMatch: step === 2 ? 1 : 0 }),
+        score: (record) => ({
+          reward: lowShare(record),
+          em: lowShare(record) > 0.6 ? 1 : 0,
+          subEm: 0,
+          f1: 0,
+          formatScore: 0,
+          wellFormed: false,
+          searches: record.searches.length,
+        }),
+      },
+      { signal: stop.signal, onStep: ({ step }) => step === stopAfter && stop.abort() },
+    );
+    return { ...outcome, rows: await readMetrics(run.metrics) };
+  } finally {
+    await Promise.all([trainer.close(), engine.close()]);
+    await run.release();
+  }
+}

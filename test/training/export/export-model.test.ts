@@ -1,0 +1,142 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { importModel, openModel, readAdapter, type StoredModel } from '../../../src/model/index.js';
+import { openRuntime } from '../../../src/runtime/index.js';
+import { createTokenizer } from '../../../src/tokenizer/index.js';
+import { mergedWeights } from '../../../src/training/export/merged-weights.js';
+import {
+  exportGguf,
+  exportSafetensors,
+  openDecoderWeights,
+  openTrainingModel,
+} from '../../../src/training/index.js';
+import { openSafetensorsFile } from '../../../src/weights/index.js';
+
+const FIXTURES = join(__dirname, '..', '..', 'fixtures');
+const folder = mkdtempSync(join(tmpdir(), 'searchloop-export-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const MODELS = ['tiny-llama', 'tiny-llama-rope3', 'tiny-qwen2', 'tiny-qwen3'];
+const TEXT = 'It costs 1,234 euro, hélas!\n\n<|im_start|> is no token here.';
+
+const imported = (name: string, source = join(FIXTURES, 'models', name)) =>
+  importModel(source, folder, { id: name });
+
+/** Every tensor of a model, with an adapter added. */
+function valuesOf(model: StoredModel, adapter: string | null = null): Map<string, Float32Array> {
+  const source = model.openWeights();
+  const weights = openDecoderWeights(model, source);
+  const merged = mergedWeights(weights, adapter === null ? null : readAdapter(adapter, weights.config));
+  const { config } = weights;
+  const values = new Map([
+    ['embedding', merged.part('embedding')],
+    ['norm', merged.part('norm')],
+    ['head', merged.part('head')],
+  ]);
+  const parts = ['q', 'k', 'v', 'o', 'gate', 'up', 'down', 'attentionNorm', 'mlpNorm'] as const;
+  for (let layer = 0; layer < config.layers; layer++)
+    for (const part of [
+      ...parts,
+      ...(config.qkvBias ? (['qBias', 'kBias', 'vBias'] as const) : []),
+      ...(config.qkNorm ? (['qNorm', 'kNorm'] as const) : []),
+    ])
+      values.set(`${layer}.${part}`, merged.layer(layer, part));
+  source.close();
+  return values;
+}
+
+function configOf(model: StoredModel) {
+  const source = model.openWeights();
+  const { config } = openDecoderWeights(model, source);
+  source.close();
+  return config;
+}
+
+async function logprobsOf(model: StoredModel, ids: number[]): Promise<Float32Array> {
+  const source = model.openWeights();
+  const training = await openTrainingModel({
+    runtime: await openRuntime(),
+    weights: openDecoderWeights(model, source),
+    precision: 'fp32',
+    trainable: { kind: 'lora', rank: 1, alpha: 1, seed: 0 },
+    threads: 1,
+    spinning: false,
+  });
+  const targets = ids.slice(1).map((_, t) => t + 1);
+  const { logprobs } = await training.score({ sequences: [{ tokenIds: ids, targets }] });
+  training.close();
+  source.close();
+  return logprobs;
+}
+
+const largestGap = (a: Float32Array, b: Float32Array): number =>
+  a.reduce((most, value, i) => Math.max(most, Math.abs(value - (b[i] as number))), 0);
+
+test.each(MODELS)('%s with an adapter comes back from both formats as it went out', async (name) => {
+  const adapter = join(FIXTURES, 'lora', name, 'policy');
+  const model = await imported(name);
+  const expected = valuesOf(model, adapter);
+  const hub = join(folder, `${name}-hub`);
+  await exportSafetensors({ model, adapter }, hub, 'F32');
+  const gguf = join(folder, `${name}.gguf`);
+  await exportGguf({ model, adapter }, gguf, 'F32');
+  const again = [await imported(`${name}-hub`, hub), await imported(`${name}-gguf`, gguf)];
+  const tokenizer = createTokenizer(await model.readTokenizer());
+  const ids = tokenizer.encodePlain(TEXT).slice(0, 24);
+  const reference = await logprobsOf(again[0] as StoredModel, ids);
+  for (const [i, exported] of again.entries()) {
+    const found = valuesOf(exported);
+    expect([...found.keys()]).toEqual([...expected.keys()]);
+    for (const [key, values] of expected) expect(largestGap(values, found.get(key) as Float32Array)).toBe(0);
+    const { ropeScaling, eosTokenIds, ...config } = configOf(exported);
+    const { ropeScaling: scaling, eosTokenIds: ends, ...wanted } = configOf(model);
+    expect(config).toEqual(wanted);
+    expect(new Set(eosTokenIds)).toEqual(new Set(ends));
+    // A GGUF file has the divisors themselves.
+    expect(ropeScaling.kind).toBe(i === 1 && scaling.kind === 'llama3' ? 'stored' : scaling.kind);
+    expect(largestGap(await logprobsOf(exported, ids), reference)).toBeLessThan(1e-5);
+    const own = createTokenizer(await exported.readTokenizer());
+    expect(own.encodePlain(TEXT)).toEqual(tokenizer.encodePlain(TEXT));
+    const chat = [{ role: 'user' as const, content: TEXT }];
+    expect(own.encodeChat(chat, { addGenerationPrompt: true })).toEqual(
+      tokenizer.encodeChat(chat, { addGenerationPrompt: true }),
+    );
+  }
+});
+
+test('merged weights are those of PEFT', () => {
+  const file = openSafetensorsFile(join(FIXTURES, 'lora', 'tiny-llama', 'logits.safetensors'));
+  return imported('tiny-llama-peft', join(FIXTURES, 'models', 'tiny-llama')).then((model) => {
+    const merged = valuesOf(model, join(FIXTURES, 'lora', 'tiny-llama', 'policy'));
+    const names = [...file.tensors.keys()].filter((name) => name.endsWith('.weight'));
+    expect(names.length).toBeGreaterThan(0);
+    for (const name of names) {
+      const [, layer, module] = /layers\.(\d+)\.\w+\.(\w+)_proj/.exec(name) as RegExpExecArray;
+      expect(
+        largestGap(file.readFloat32(name), merged.get(`${layer}.${module}`) as Float32Array),
+      ).toBeLessThan(1e-5);
+    }
+    file.close();
+  });
+});
+
+test('a GGUF source is exported with its own metadata; half precision is the default', async () => {
+  const model = await imported('tiny-gguf', join(FIXTURES, 'gguf', 'tiny-llama-q8_0.gguf'));
+  const out = join(folder, 'again.gguf');
+  await exportGguf({ model, adapter: null }, out, 'Q8_0');
+  const again = await imported('tiny-gguf-again', out);
+  const before = valuesOf(model);
+  for (const [key, values] of valuesOf(again))
+    expect(largestGap(values, before.get(key) as Float32Array)).toBe(0);
+  const hub = join(folder, 'gguf-as-hub');
+  await exportSafetensors({ model, adapter: null }, hub);
+  expect(JSON.parse(readFileSync(join(hub, 'config.json'), 'utf8'))).toMatchObject({
+    architectures: ['LlamaForCausalLM'],
+    torch_dtype: 'float16',
+  });
+  const half = await imported('gguf-as-hub', hub);
+  for (const [key, values] of valuesOf(half))
+    expect(largestGap(values, before.get(key) as Float32Array)).toBeLessThan(1e-3);
+  expect(await openModel(folder, 'gguf-as-hub')).toBeDefined();
+});
