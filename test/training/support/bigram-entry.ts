@@ -1,6 +1,6 @@
 // The trainer's entry over bigram models, for threads of the pool; compiled by `compileEntry`.
 
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type OpenTrainable, trainerTask } from '../../../src/training/index.js';
 import { sha256Hex } from '../../../src/util/digest.js';
@@ -10,7 +10,7 @@ export interface BigramSpec {
   readonly vocabSize: number;
   readonly critic: boolean;
   readonly seed: number;
-  /** A file that makes forward passes go wrong while it exists: `exit`, `nan`, `slow`; with `once`, it is removed first. */
+  /** A file that makes a forward pass go wrong: `exit N` or `nan N` after N passes, once; `always` each time. */
   readonly trouble?: string;
 }
 
@@ -19,8 +19,9 @@ export const openBigram: OpenTrainable<BigramSpec> = async ({ vocabSize, critic,
   const interfere = (model: { parameters: readonly { values: Float32Array }[] }): void => {
     if (trouble === undefined || !existsSync(trouble)) return;
     const [what, after] = readFileSync(trouble, 'utf8').split(' ');
+    if (what === 'always') process.exit(9);
     if (seen++ < Number(after ?? 0)) return;
-    writeFileSync(trouble, 'none');
+    rmSync(trouble);
     if (what === 'exit') process.exit(9);
     if (what === 'nan') (model.parameters[0] as { values: Float32Array }).values[3] = Number.NaN;
   };
