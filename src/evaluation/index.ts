@@ -27,6 +27,7 @@ export { expectedMajAtK, passAtK } from './repeated.js';
 export { type EvaluationReport, markdownReport, reportOf, type SetReport } from './report.js';
 export type { QuestionResult } from './result.js';
 export { holdsAnswer, isYesNo, shownPart } from './shown.js';
+export { chiSquareTail } from './special-functions.js';
 export { isValidation, PARTS, type Part, partOf, selectPart } from './split.js';
 export * from './tiny-world/index.js';
 export {

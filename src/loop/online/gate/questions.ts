@@ -1,0 +1,61 @@
+// Which questions judge and which teach: never both. Decided by a hash of the text, so that the same question asked
+// twice, by whomever, falls on the same side.
+
+import { sha256Hex } from '../../../util/digest.js';
+
+/** Of this split alone: another one must not share it, or what one holds out the other would train on. */
+const HOLD_OUT_SALT = 'searchloop gate 1:';
+const ORDER_SALT = 'searchloop gate order 1:';
+const HELD_OUT_PERCENT = 10;
+
+/** What of a question counts for the split: not its case, its spaces or the mark at its end. */
+export function questionKey(question: string): string {
+  const text = question
+    .normalize('NFKC')
+    .toLowerCase()
+    .replace(/\s+/gu, ' ')
+    .trim()
+    .replace(/[\s?.!]+$/u, '');
+  return sha256Hex(text).slice(0, 32);
+}
+
+/** Held out for the gate: never trained on. */
+export const isHeldOut = (key: string): boolean =>
+  Number.parseInt(sha256Hex(HOLD_OUT_SALT + key).slice(0, 8), 16) % 100 < HELD_OUT_PERCENT;
+
+export interface GateQuestion {
+  readonly key: string;
+  readonly question: string;
+  readonly goldenAnswers: readonly string[];
+}
+
+export interface GateSlices {
+  /** Compared with the live version. */
+  readonly working: readonly GateQuestion[];
+  /** Never used before; to confirm with. */
+  readonly fresh: readonly GateQuestion[];
+}
+
+/**
+ * The questions of the present stretch of candidates and, where enough are left, others that no candidate has met.
+ * @param used     keys of earlier stretches
+ * @param working  keys of the present one; filled up from what is left while it has fewer than `count`
+ */
+export function gateSlices(
+  pool: readonly GateQuestion[],
+  used: ReadonlySet<string>,
+  working: ReadonlySet<string>,
+  count: number,
+): GateSlices {
+  const ordered = [...new Map(pool.map((question) => [question.key, question])).values()]
+    .map((question) => ({ question, order: sha256Hex(ORDER_SALT + question.key) }))
+    .sort((a, b) => (a.order < b.order ? -1 : 1))
+    .map(({ question }) => question);
+  const present = ordered.filter(({ key }) => working.has(key));
+  const others = ordered.filter(({ key }) => !working.has(key) && !used.has(key));
+  const missing = Math.max(0, count - present.length);
+  return {
+    working: [...present, ...others.slice(0, missing)],
+    fresh: others.slice(missing, missing + count),
+  };
+}
