@@ -125,20 +125,20 @@ export class StageBuilder {
     const scaled = (value: Value): Value => graph.op('Mul', [value, scale], { name: `${value.name}.scaled` });
     const inward = scaled(product('lora.inner', x, a, { transB: 1 }));
     const outward = scaled(product('lora.outer', dy, b, {}));
-    this.#addProduct(`${module}.a`, [rank, inner], outward, x);
-    this.#addProduct(`${module}.b`, [out, rank], dy, inward);
+    const aSum = this.late(`${module}.a.sum`, [rank, inner]);
+    const added = { name: `${module}.a.added`, attributes: { transA: 1 } };
+    graph.output(`${module}.a.grad`, graph.op('Gemm', [outward, x, aSum], added));
+    // dB turned round: a product with few rows reads dy as it lies.
+    const turned = product('b.turned', inward, dy, { transA: 1 });
+    this.addTo(
+      `${module}.b`,
+      graph.op('Transpose', [turned], { name: `${module}.b.part`, attributes: { perm: [1, 0] } }),
+    );
   }
 
   /** Output `<name>.grad` = input `<name>.sum` + gradient; both may be the same memory. */
   addTo(name: string, gradient: Value): void {
     const sum = this.late(`${name}.sum`, gradient.shape);
     this.graph.output(`${name}.grad`, this.graph.op('Add', [sum, gradient], { name: `${name}.added` }));
-  }
-
-  /** The same for a gradient a^T b, without a pass of its own for the sum. */
-  #addProduct(name: string, shape: readonly number[], a: Value, b: Value): void {
-    const sum = this.late(`${name}.sum`, shape);
-    const product = this.graph.op('Gemm', [a, b, sum], { name: `${name}.added`, attributes: { transA: 1 } });
-    this.graph.output(`${name}.grad`, product);
   }
 }

@@ -75,12 +75,12 @@ export function beforeAttention(config: DecoderConfig, options: LayerStageOption
  * Attention of a block of Q queries to the E keys up to the last of them.
  * Inputs: `q` [Q, heads * headDim]; `k`, `v` [E, kvHeads * headDim]; `mask` [G * Q, E] added to the scores, the rows of the
  * G = heads / kvHeads heads of a query side by side. Output `o` [Q, heads * headDim].
- * Backward: `o`, `o.grad`; gives `q.grad`, and `k.grad`, `v.grad` added to `k.sum`, `v.sum`. The probabilities p are
- * computed again:
+ * Backward: `o`, `o.grad`; gives `q.grad`, and `k.grad`, `v.grad` added to `k.sum`, `v.sum`. The probabilities p
+ * [kvHeads, G * Q, E] are kept as `probabilities` or computed again:
  *   dp = do v^T,  ds = p (dp - do . o),  dq = scale ds k,  dk = scale ds^T q,  dv = p^T do
  * @see Dao et al. 2022, arXiv:2205.14135, appendix B.2
  */
-export function attentionBlock(config: DecoderConfig): SplitGraphs {
+export function attentionBlock(config: DecoderConfig, keepProbabilities: boolean): SplitGraphs {
   const graph = new GraphBuilder('attention');
   const stage = new StageBuilder(graph, config, { kind: 'lora', ranks: {} });
   const { heads, kvHeads, headDim } = config;
@@ -109,7 +109,10 @@ export function attentionBlock(config: DecoderConfig): SplitGraphs {
     apart(v, headDim, write),
   ];
   const scores = write('FusedMatMul', [queries, keys], { transB: 1, alpha: scale });
-  const probabilities = write('Softmax', [write('Add', [scores, mask])], { axis: -1 });
+  const probabilities = graph.op('Softmax', [write('Add', [scores, mask])], {
+    name: 'probabilities',
+    attributes: { axis: -1 },
+  });
   const o = unfolded(write('MatMul', [probabilities, values]), write);
   graph.fuseGradient(o, [q, k, v], (call) => {
     const again: Write = (op, inputs, attributes = {}) => call.op(op, inputs, attributes);
@@ -136,7 +139,7 @@ export function attentionBlock(config: DecoderConfig): SplitGraphs {
   const found = stage.differentiate([q, k, v]);
   graph.output('q.grad', found.get(q)!);
   for (const value of [k, v]) stage.addTo(value.name, found.get(value)!);
-  return split(stage, [o]);
+  return split(stage, keepProbabilities ? [o, probabilities] : [o]);
 }
 
 /** Adds a node and gives its first result. */

@@ -17,41 +17,42 @@ export interface Block {
   readonly mask: TensorView;
 }
 
-/** Plans blocks; masks of equal form are made once. */
+/** Plans blocks. Masks of whole blocks are made once; those of the rest belong to one plan. */
 export class BlockPlanner {
-  readonly #masks = new Map<string, TensorView>();
+  readonly #wholeMasks = new Map<number, TensorView>();
 
   /** @param group query heads that share a key head */
   constructor(private readonly group: number) {}
 
   plan(spans: readonly Span[]): readonly Block[] {
+    const restMasks = new Map<string, TensorView>();
     return spans.flatMap(({ start, length }) =>
       Array.from({ length: Math.ceil(length / BLOCK) }, (_, index) => {
         const queries = Math.min(BLOCK, length - index * BLOCK);
         const keys = index * BLOCK + queries;
-        return {
-          start: start + index * BLOCK,
-          queries,
-          keysStart: start,
-          keys,
-          mask: this.#mask(queries, keys),
-        };
+        const mask =
+          queries === BLOCK
+            ? cached(this.#wholeMasks, keys, () => causalMask(this.group, queries, keys))
+            : cached(restMasks, `${queries},${keys}`, () => causalMask(this.group, queries, keys));
+        return { start: start + index * BLOCK, queries, keysStart: start, keys, mask };
       }),
     );
   }
+}
 
-  #mask(queries: number, keys: number): TensorView {
-    const key = `${queries},${keys}`;
-    const known = this.#masks.get(key);
-    if (known) return known;
-    const data = new Float32Array(this.group * queries * keys);
-    for (let query = 0; query < queries; query++)
-      for (let head = 0; head < this.group; head++) {
-        const row = (query * this.group + head) * keys;
-        data.fill(Number.NEGATIVE_INFINITY, row + keys - queries + query + 1, row + keys);
-      }
-    const mask: TensorView = { type: 'float32', shape: [this.group * queries, keys], data };
-    this.#masks.set(key, mask);
-    return mask;
-  }
+function cached<Key>(known: Map<Key, TensorView>, key: Key, make: () => TensorView): TensorView {
+  const view = known.get(key) ?? make();
+  known.set(key, view);
+  return view;
+}
+
+/** The last `queries` of `keys` tokens see what stands before them and themselves. */
+function causalMask(group: number, queries: number, keys: number): TensorView {
+  const data = new Float32Array(group * queries * keys);
+  for (let query = 0; query < queries; query++)
+    for (let head = 0; head < group; head++) {
+      const row = (query * group + head) * keys;
+      data.fill(Number.NEGATIVE_INFINITY, row + keys - queries + query + 1, row + keys);
+    }
+  return { type: 'float32', shape: [group * queries, keys], data };
 }

@@ -19,8 +19,20 @@ export interface LayerContext {
   readonly rotary: Views;
 }
 
+const GRADIENTS: Place = { name: 'grad', keep: false, probabilities: false };
+
 /** What flows back from the part after attention. */
 const WIDE = ['attended.grad', 'residual.grad'] as const;
+
+/** Where the activations of a layer lie. */
+export interface Place {
+  /** Prefix of their names in the workspace. */
+  readonly name: string;
+  /** Whether a backward run is to find them there. */
+  readonly keep: boolean;
+  /** Whether the probabilities of attention are among them. */
+  readonly probabilities: boolean;
+}
 
 type ForwardPhase = 'score' | 'forward';
 
@@ -34,19 +46,19 @@ export class LayerRunner {
     private readonly last: boolean,
   ) {}
 
-  /**
-   * x [T, D] to y [T, D], or [N, D] of the last layer.
-   * @param place where the activations go: names of their own if `backward` is to find them, else shared ones
-   */
-  async forward(context: LayerContext, phase: ForwardPhase, place: string, x: TensorView, y: TensorView) {
+  /** x [T, D] to y [T, D], or [N, D] of the last layer. */
+  async forward(context: LayerContext, place: Place, x: TensorView, y: TensorView): Promise<void> {
     const { before, after } = this.stages;
+    const phase = place.keep ? 'forward' : 'score';
     const first = this.#results(before, phase, context, place);
-    const attended = this.#attended(context, place);
+    const attended = this.#attended(context, place.name);
     await before.run(phase, this.#key(place), { x, ...this.weights.inputs, ...context.rotary }, first);
-    for (const block of context.blocks) {
+    const attention = place.probabilities ? this.stages.attentionKeeping : this.stages.attention;
+    for (const [index, block] of context.blocks.entries()) {
       const { queries, keys } = this.#parts(block, first);
       const o = this.#rows(attended, block.start, block.queries);
-      await this.stages.attention.run('score', 'block', { ...queries, ...keys, mask: block.mask }, { o });
+      const outputs = { o, ...this.#probabilities(context, place, index) };
+      await attention.run('forward', 'block', { ...queries, ...keys, mask: block.mask }, outputs);
     }
     const second = { ...this.#results(after, phase, context, place, this.last), y };
     const inputs = { ...this.#targetRows(context, { x, attended }), ...this.weights.inputs };
@@ -57,18 +69,18 @@ export class LayerRunner {
    * Adds the gradients of what is trained in this layer.
    * @param place where `forward` left the activations
    * @param dy gradient of y
-   * @returns gradient of x; null where nothing below is trained
+   * @param dx memory for the gradient of x, left as it is where nothing below is trained
    */
   async backward(
     context: LayerContext,
-    place: string,
+    place: Place,
     x: TensorView,
     dy: TensorView,
     dx: TensorView,
   ): Promise<void> {
     const { before, after } = this.stages;
     const { inputs, gradientInputs, gradientOutputs } = this.weights;
-    const attended = this.#attended(context, place);
+    const attended = this.#attended(context, place.name);
     const known = this.#results(after, 'forward', context, place, this.last);
     const dAttended = this.#attended(context, 'grad');
     const residual = context.workspace.tensor('grad.residual', x.shape);
@@ -83,8 +95,8 @@ export class LayerRunner {
     if (!before.hasBackward) return;
     if (this.last) for (const name of WIDE) spreadRows(wanted[name]!, context.rows, whole[name]!);
     const first = this.#results(before, 'forward', context, place);
-    const flowing = this.#results(before, 'score', context, 'grad');
-    await this.#attentionBackward(context, { ...first, attended, dAttended }, flowing);
+    const flowing = this.#results(before, 'score', context, GRADIENTS);
+    await this.#attentionBackward(context, place, { ...first, attended, dAttended }, flowing);
     await before.run(
       'backward',
       this.#key(place),
@@ -103,19 +115,21 @@ export class LayerRunner {
     );
   }
 
-  async #attentionBackward(context: LayerContext, known: Views, flowing: Views) {
+  async #attentionBackward(context: LayerContext, place: Place, known: Views, flowing: Views) {
+    const attention = place.probabilities ? this.stages.attentionKeeping : this.stages.attention;
     for (const name of ['k', 'v']) floats(flowing[name]!).fill(0);
-    for (const block of context.blocks) {
+    for (const [index, block] of context.blocks.entries()) {
       const { queries, keys } = this.#parts(block, known);
       const gradients = this.#parts(block, flowing);
       const [k, v] = [gradients.keys.k, gradients.keys.v];
-      await this.stages.attention.run(
+      await attention.run(
         'backward',
         'block',
         {
           ...queries,
           ...keys,
           mask: block.mask,
+          ...this.#probabilities(context, place, index),
           o: this.#rows(known['attended']!, block.start, block.queries),
           'o.grad': this.#rows(known['dAttended']!, block.start, block.queries),
           'k.sum': k,
@@ -151,12 +165,12 @@ export class LayerRunner {
     stage: Stage,
     phase: ForwardPhase,
     { workspace, tokens, rows }: LayerContext,
-    place: string,
+    place: Place,
     narrow = false,
   ): Views {
     const entries = stage.results(phase).map(({ name, shape }) => {
       const sizes = shape.map((size) => (size === 'T' ? (narrow ? rows.length : tokens) : Number(size)));
-      return [name, workspace.tensor(`${place}.${name}`, sizes)];
+      return [name, workspace.tensor(`${place.name}.${name}`, sizes)];
     });
     return Object.fromEntries(entries);
   }
@@ -179,7 +193,15 @@ export class LayerRunner {
     );
   }
 
-  #key(place: string): string {
-    return `${this.layer} ${place}`;
+  #probabilities({ workspace, blocks }: LayerContext, place: Place, index: number): Views {
+    if (!place.probabilities) return {};
+    const { queries, keys } = blocks[index]!;
+    const { heads, kvHeads } = this.config;
+    const shape = [kvHeads, (heads / kvHeads) * queries, keys];
+    return { probabilities: workspace.tensor(`${place.name}.probabilities.${index}`, shape) };
+  }
+
+  #key(place: Place): string {
+    return `${this.layer} ${place.name}`;
   }
 }

@@ -6,7 +6,8 @@ import type { TensorView } from '../../runtime/index.js';
 import type { MicroBatch, Parameter, ScoreGradients, Scores, TrainingModel } from '../training-model.js';
 import { BlockPlanner } from './attention-blocks.js';
 import type { HeadInput, HeadRunner } from './head-runner.js';
-import type { LayerContext, LayerRunner } from './layer-runner.js';
+import { type KeptActivations, planKept } from './kept-activations.js';
+import type { LayerContext, LayerRunner, Place } from './layer-runner.js';
 import { type PackedBatch, packBatch } from './packing.js';
 import type { ParameterSet } from './parameters.js';
 import type { CancelCell } from './stage-session.js';
@@ -36,11 +37,21 @@ export interface LayeredModelParts {
 interface Forwarded {
   readonly batch: PackedBatch;
   readonly context: LayerContext;
-  /** Layers from this one on kept their activations. */
-  readonly keptFrom: number;
+  readonly kept: KeptActivations;
 }
 
-const SHARED = 'shared';
+/** Where a run without a backward run, or a layer that will be run again, leaves its activations. */
+const SCRATCH: Place = { name: 'scratch', keep: false, probabilities: false };
+
+/** Where a layer's activations are for its backward run. */
+function keeping(
+  layer: number,
+  { layersFrom, probabilitiesFrom, probabilitiesAgain }: KeptActivations,
+): Place {
+  return layer >= layersFrom
+    ? { name: `${layer}`, keep: true, probabilities: layer >= probabilitiesFrom }
+    : { name: 'again', keep: true, probabilities: probabilitiesAgain };
+}
 
 /** Hidden states after the last layer. */
 const LAST = 'last';
@@ -73,7 +84,7 @@ export class LayeredModel implements TrainingModel {
     const place = (layer: number) => this.#hidden(layer === last ? LAST : `x.${layer % 2}`, packed);
     this.#embed(packed, place(0));
     for (const [layer, runner] of this.parts.layers.entries())
-      await runner.forward(context, 'score', SHARED, place(layer), place(layer + 1));
+      await runner.forward(context, SCRATCH, place(layer), place(layer + 1));
     return this.#scores(packed, false);
   }
 
@@ -81,9 +92,9 @@ export class LayeredModel implements TrainingModel {
     const packed = packBatch(batch, this.parts.config);
     this.#forwarded = null;
     const context = this.#context(packed);
-    const keptFrom = this.#keptFrom(packed);
+    const kept = planKept(this.parts.config, packed.tokens, context.blocks, this.parts.activationBytes);
     if (packed.tokens === 0) {
-      this.#forwarded = { batch: packed, context, keptFrom };
+      this.#forwarded = { batch: packed, context, kept };
       return NOTHING;
     }
     await this.parts.refresh();
@@ -94,11 +105,11 @@ export class LayeredModel implements TrainingModel {
         this.#hidden(`x.${layer}`, packed),
         this.#hidden(end ? LAST : `x.${layer + 1}`, packed),
       ];
-      const kept = layer >= keptFrom;
-      await runner.forward(context, kept ? 'forward' : 'score', kept ? `${layer}` : SHARED, x, y);
+      const place = layer >= kept.layersFrom ? keeping(layer, kept) : SCRATCH;
+      await runner.forward(context, place, x, y);
     }
     const scores = await this.#scores(packed, true);
-    this.#forwarded = { batch: packed, context, keptFrom };
+    this.#forwarded = { batch: packed, context, kept };
     return scores;
   }
 
@@ -107,7 +118,7 @@ export class LayeredModel implements TrainingModel {
     if (forwarded === null) throw new InvalidInputError('backward needs a batch that was forwarded before');
     checkLengths(gradients, forwarded.batch.rows.length);
     this.#forwarded = null;
-    const { batch, context, keptFrom } = forwarded;
+    const { batch, context, kept } = forwarded;
     if (batch.tokens === 0) return;
     const { layers, lowest, workspace } = this.parts;
     const last = layers.length;
@@ -117,15 +128,9 @@ export class LayeredModel implements TrainingModel {
     for (let layer = last - 1; layer >= lowest; layer--) {
       const runner = layers[layer]!;
       const x = this.#hidden(`x.${layer}`, batch);
-      const place = layer >= keptFrom ? `${layer}` : SHARED;
-      if (layer < keptFrom)
-        await runner.forward(
-          context,
-          'forward',
-          SHARED,
-          x,
-          workspace.tensor('x.again', flowing(layer + 1).shape),
-        );
+      const place = keeping(layer, kept);
+      if (layer < kept.layersFrom)
+        await runner.forward(context, place, x, workspace.tensor('x.again', flowing(layer + 1).shape));
       await runner.backward(context, place, x, flowing(layer + 1), flowing(layer));
     }
     this.#embeddingBackward(batch, flowing(0));
@@ -194,17 +199,6 @@ export class LayeredModel implements TrainingModel {
     for (const [row, id] of tokenIds.entries())
       for (let at = 0; at < width; at++)
         sum[id * width + at] = sum[id * width + at]! + values[row * width + at]!;
-  }
-
-  /** The first layer whose activations fit the budget, the last layers first. */
-  #keptFrom({ tokens }: PackedBatch): number {
-    const { config, layers, activationBytes } = this.parts;
-    const { heads, kvHeads, headDim, hiddenSize, intermediateSize, qkNorm } = config;
-    const projected = (heads + 2 * kvHeads) * headDim + (qkNorm ? (heads + kvHeads) * headDim : 0);
-    const perLayer = 4 * tokens * (projected + heads * headDim + hiddenSize + 2 * intermediateSize);
-    const inputs = 4 * tokens * hiddenSize * (layers.length + 1);
-    const fitting = Math.floor(Math.max(0, activationBytes - inputs) / perLayer);
-    return Math.max(0, layers.length - fitting);
   }
 
   async #scores(batch: PackedBatch, keep: boolean): Promise<Scores> {

@@ -78,12 +78,15 @@ export class Stage {
 export interface LayerStages {
   readonly before: Stage;
   readonly attention: Stage;
+  /** The same, keeping the probabilities. */
+  readonly attentionKeeping: Stage;
   readonly after: Stage;
 }
 
 export class Stages {
   readonly #layers = new Map<string, LayerStages>();
   readonly #attention: Stage;
+  readonly #attentionKeeping: Stage;
   readonly head: Stage;
   /** Scores with the gradient of each log-probability; null where the head is trained or gives values. */
   readonly direction: SingleStage | null;
@@ -94,7 +97,8 @@ export class Stages {
     trained: Trained,
     kind: 'policy' | 'value',
   ) {
-    this.#attention = new Stage(attentionBlock(config), options);
+    this.#attention = new Stage(attentionBlock(config, false), options);
+    this.#attentionKeeping = new Stage(attentionBlock(config, true), options);
     this.direction =
       kind === 'policy' && trained.kind === 'lora'
         ? new SingleStage(policyHeadWithDirection(config), options)
@@ -109,6 +113,7 @@ export class Stages {
       stages = {
         before: new Stage(beforeAttention(this.config, options), this.options),
         attention: this.#attention,
+        attentionKeeping: this.#attentionKeeping,
         after: new Stage(afterAttention(this.config, options), this.options),
       };
       this.#layers.set(key, stages);
@@ -122,6 +127,7 @@ export class Stages {
       after.close();
     }
     this.#attention.close();
+    this.#attentionKeeping.close();
     this.head.close();
     this.direction?.close();
   }
