@@ -11,7 +11,7 @@ import {
   type Transaction,
 } from 'kysely';
 import { openPostgresPool } from './postgres.js';
-import { openDatabase } from './sqlite.js';
+import { type Database, openDatabase } from './sqlite.js';
 
 export type StorageSettings =
   | {
@@ -53,7 +53,7 @@ export function connectDatabase<Tables>(settings: StorageSettings): SqlDatabase<
 function sqliteDatabase<Tables>(path: string): SqlDatabase<Tables> {
   const database = openDatabase(path, { busyTimeoutMs: BUSY_TIMEOUT_MS, shrinkable: true });
   database.pragma('secure_delete = ON');
-  const query = new Kysely<Tables>({ dialect: new ImmediateDialect({ database }) });
+  const query = new Kysely<Tables>({ dialect: new ImmediateDialect(database) });
   return {
     kind: 'sqlite',
     query,
@@ -70,23 +70,35 @@ function sqliteDatabase<Tables>(path: string): SqlDatabase<Tables> {
   };
 }
 
-/** Two processes that read and then write would else fail instead of waiting for one another. */
 class ImmediateDriver extends SqliteDriver {
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    super({ database });
+    this.#database = database;
+  }
+
+  /** Two processes that read and then write would else fail instead of waiting for one another. */
   override async beginTransaction(connection: DatabaseConnection): Promise<void> {
     await connection.executeQuery(CompiledQuery.raw('begin immediate'));
+  }
+
+  /** After some errors (disk full) SQLite has rolled back itself; another try would hide what happened. */
+  override async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
+    if (this.#database.inTransaction) await super.rollbackTransaction(connection);
   }
 }
 
 class ImmediateDialect extends SqliteDialect {
-  readonly #config: ConstructorParameters<typeof SqliteDialect>[0];
+  readonly #database: Database;
 
-  constructor(config: ConstructorParameters<typeof SqliteDialect>[0]) {
-    super(config);
-    this.#config = config;
+  constructor(database: Database) {
+    super({ database });
+    this.#database = database;
   }
 
   override createDriver(): Driver {
-    return new ImmediateDriver(this.#config);
+    return new ImmediateDriver(this.#database);
   }
 }
 
