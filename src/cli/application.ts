@@ -15,6 +15,7 @@ import {
 import type { WorkerState } from '../runtime/index.js';
 import type { TokenizerSource } from '../tokenizer/index.js';
 import type { OnProgress } from '../util/progress.js';
+import { shippedAdapter } from '../weights/index.js';
 
 export interface StartOptions {
   readonly onProgress?: OnProgress;
@@ -58,14 +59,22 @@ export async function openPolicyModel(
     await Promise.all([engine.close(), encoding.close()]);
   };
   try {
-    for (const [name, folder] of Object.entries(config.model.adapters))
-      await engine.loadAdapter(name, folder);
-    if (config.model.liveAdapter !== null) await engine.setLiveAdapter(config.model.liveAdapter);
+    await loadAdapters(config, engine);
   } catch (error) {
     await close();
     throw error;
   }
   return { engine, encoding, tokenizerSource: source, close };
+}
+
+/** The configured adapters, and the one that comes with the policy unless a configured one takes its name. */
+async function loadAdapters(config: Config, engine: Engine): Promise<void> {
+  const { adapters, liveAdapter, policy } = config.model;
+  const shipped = shippedAdapter(policy);
+  const all = shipped === null ? adapters : { [shipped.name]: shipped.folder, ...adapters };
+  for (const [name, folder] of Object.entries(all)) await engine.loadAdapter(name, folder);
+  const live = liveAdapter === undefined ? (shipped?.name ?? null) : liveAdapter;
+  if (live !== null) await engine.setLiveAdapter(live);
 }
 
 /** The configured retriever; the demo index is built where it is asked for and missing. */

@@ -71,8 +71,10 @@ const model = z.strictObject({
   liveAdapter: z
     .string()
     .nullable()
-    .default(null)
-    .describe('Adapter that `searchloop` answers with; null is the base model.'),
+    .optional()
+    .describe(
+      'Adapter that `searchloop` answers with: one of model.adapters, or null for the base model. Absent: the one that comes with the policy.',
+    ),
 });
 
 const engine = z.strictObject({
@@ -291,8 +293,9 @@ export const configSchema = z
       fail(['server', 'streamBufferHardBytes'], 'must not be below streamBufferBytes');
     if (config.store.kind === 'postgres' && config.store.url === null)
       fail(['store', 'url'], 'kind "postgres" needs an address');
-    if (config.model.liveAdapter !== null && !(config.model.liveAdapter in config.model.adapters))
-      fail(['model', 'liveAdapter'], `"${config.model.liveAdapter}" is not among model.adapters`);
+    const live = config.model.liveAdapter ?? null;
+    if (live !== null && !(live in config.model.adapters))
+      fail(['model', 'liveAdapter'], `"${live}" is not among model.adapters`);
   });
 
 export type Config = z.infer<typeof configSchema>;

@@ -35,7 +35,9 @@ export {
   manifestsFolder,
   modelIdSchema,
   readManifest,
+  type ShippedAdapter,
   sha256Schema,
+  shippedAdapter,
 } from './manifest.js';
 export { type ModelFile, selectModelFiles } from './model-files.js';
 export { isGguf, openWeights } from './open.js';

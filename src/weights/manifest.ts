@@ -1,7 +1,7 @@
 // Model manifests (models/*.json): which files a model has, their sums, and where they can be had.
 
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { z } from 'zod';
 import { packageRoot } from '../config/index.js';
 import { FileFormatError, NotFoundError } from '../errors.js';
@@ -83,12 +83,21 @@ export const manifestSchema = z
       .min(1)
       .describe('Tried in order.'),
     embedder: embedderSchema.nullable(),
+    adapter: z
+      .string()
+      .regex(/^adapters\/[a-z0-9][a-z0-9._-]*$/)
+      .nullable()
+      .default(null)
+      .describe(
+        'PEFT folder beside the manifests that comes with this policy and answers unless another is configured.',
+      ),
   })
   .superRefine((manifest, context) => {
     const fail = (path: string, message: string) =>
       context.addIssue({ code: 'custom', path: [path], message });
     if ((manifest.kind === 'encoder') !== (manifest.embedder !== null))
       fail('embedder', 'an encoder has embedder conventions, a decoder has null');
+    if (manifest.kind === 'encoder' && manifest.adapter !== null) fail('adapter', 'an encoder has none');
     if (new Set(manifest.files.map(({ path }) => path)).size !== manifest.files.length)
       fail('files', 'a path stands twice');
     if (!manifest.files.some(({ role }) => role === 'weights')) fail('files', 'no file has role "weights"');
@@ -115,6 +124,19 @@ export function readManifest(path: string): ModelManifest {
   const parsed = manifestSchema.safeParse(value);
   if (!parsed.success) throw new FileFormatError(`${path}: ${z.prettifyError(parsed.error)}`);
   return parsed.data;
+}
+
+export interface ShippedAdapter {
+  readonly name: string;
+  /** PEFT folder. */
+  readonly folder: string;
+}
+
+/** The adapter that comes with a policy model of ours; null for others, and where there is none. */
+export function shippedAdapter(modelId: string, folder: string = manifestsFolder): ShippedAdapter | null {
+  if (!manifestIds(folder).includes(modelId)) return null;
+  const { adapter } = findManifest(modelId, folder);
+  return adapter === null ? null : { name: basename(adapter), folder: join(folder, adapter) };
 }
 
 /** Ids of the manifests in a folder. */

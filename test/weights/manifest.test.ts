@@ -2,7 +2,13 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { FileFormatError, NotFoundError } from '../../src/errors.js';
-import { findManifest, type ModelManifest, manifestIds, manifestSchema } from '../../src/weights/index.js';
+import {
+  findManifest,
+  type ModelManifest,
+  manifestIds,
+  manifestSchema,
+  shippedAdapter,
+} from '../../src/weights/index.js';
 
 const minilm = findManifest('all-minilm-l6-v2');
 
@@ -34,6 +40,8 @@ test.each([
   ['no weights', { ...minilm, files: [{ ...file, role: 'config' }] }],
   ['an encoder without conventions', { ...minilm, embedder: null }],
   ['a decoder with conventions', { ...minilm, kind: 'decoder' }],
+  ['an encoder with an adapter', { ...minilm, adapter: 'adapters/a' }],
+  ['an adapter out of the folder', { ...minilm, kind: 'decoder', embedder: null, adapter: 'adapters/../x' }],
   ['an id that is a path', { ...minilm, id: '../x' }],
   ['a package that is an option', { ...minilm, sources: [{ ...minilm.sources[1], package: '--index-url' }] }],
 ])('refuses %s', (_why, value) => {
@@ -50,6 +58,26 @@ test('refusals name the file and the field, or the manifests there are', () => {
     expect(() => findManifest('b', folder)).toThrow(/id is "all-minilm-l6-v2", expected "b"/);
     expect(() => findManifest('c', folder)).toThrow(NotFoundError);
     expect(() => findManifest('c', folder)).toThrow(/there are: a, b/);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('an adapter comes with a policy by name and folder, or not at all', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'manifests-'));
+  try {
+    const policy = { ...minilm, kind: 'decoder', embedder: null };
+    writeFileSync(
+      join(folder, 'with.json'),
+      JSON.stringify({ ...policy, id: 'with', adapter: 'adapters/search-1' }),
+    );
+    writeFileSync(join(folder, 'without.json'), JSON.stringify({ ...policy, id: 'without' }));
+    expect(shippedAdapter('with', folder)).toEqual({
+      name: 'search-1',
+      folder: join(folder, 'adapters', 'search-1'),
+    });
+    expect(shippedAdapter('without', folder)).toBeNull();
+    expect(shippedAdapter('imported-by-the-user', folder)).toBeNull();
   } finally {
     rmSync(folder, { recursive: true });
   }
