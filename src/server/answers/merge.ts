@@ -1,8 +1,8 @@
 // Several rollouts of one request as one stream of events.
 
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { CancelledError } from '../../errors.js';
 import type { Rollout, RolloutEvent } from '../../rollout/index.js';
+import { fairTurn } from './fair-turn.js';
 
 export interface ChoiceEvent {
   readonly choice: number;
@@ -21,9 +21,6 @@ export interface MergeOptions {
   readonly signal: AbortSignal;
 }
 
-/** Events handed on before others get their turn on the thread. */
-const BURST = 64;
-
 /**
  * Yields the events of `count` rollouts as they come. Each rollout is at most one event ahead of the reader,
  * so a reader that pauses pauses them. The first failure ends all, through the signal that each is started with.
@@ -38,7 +35,6 @@ export async function* mergeRollouts(
   const own = new AbortController();
   let wake = (): void => {};
   let next = 0;
-  let yielded = 0;
 
   const pull = (choice: number, rollout: Rollout): void => {
     const push = (item: Settled): void => {
@@ -80,8 +76,7 @@ export async function* mergeRollouts(
         continue;
       }
       yield { choice: item.choice, event: item.result.value };
-      // Events that were waiting already come without any wait in between.
-      if (++yielded % BURST === 0) await nextTurn();
+      await fairTurn();
       pull(item.choice, live.get(item.choice)!);
     }
   } finally {

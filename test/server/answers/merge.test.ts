@@ -99,3 +99,24 @@ test('an abort throws its reason at once, even when rollouts do not heed it', as
   controller.abort(new CancelledError('gone'));
   await ended;
 });
+
+test('events of several requests that wait already do not keep the thread from others', async () => {
+  const spin = (milliseconds: number): void => {
+    const until = performance.now() + milliseconds;
+    while (performance.now() < until);
+  };
+  let turns = 0;
+  let counting = true;
+  const count = (): void => {
+    turns += 1;
+    if (counting) setImmediate(count);
+  };
+  setImmediate(count);
+  const slowReader = async (): Promise<void> => {
+    const { events } = merge(() => Array(30).fill({ noise: 'x' }), 1);
+    for await (const _item of events) spin(1);
+  };
+  await Promise.all([slowReader(), slowReader(), slowReader()]);
+  counting = false;
+  expect(turns).toBeGreaterThanOrEqual(10);
+});
