@@ -73,7 +73,7 @@ export async function tinyRun(options: TinyRun): Promise<TinyOutcome> {
       'training.alpha': 8,
       'training.batchSequences': 8,
       'training.groupSize': 4,
-      'training.steps': 4,
+      'training.steps': 3,
       'training.actionBudget': 1,
       'training.turnTokens': 10,
       'training.observationTokens': 96,

@@ -17,7 +17,7 @@ test('a tenth is held out', () => {
 
 const pool = Array.from({ length: 25 }, (_, i) => ({
   key: `k${i}`,
-  question: `q${i}`,
+  messages: [{ role: 'user', content: `q${i}` }],
   goldenAnswers: ['a'],
 }));
 const keys = (list: readonly { key: string }[]) => new Set(list.map(({ key }) => key));

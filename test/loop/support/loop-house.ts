@@ -1,0 +1,154 @@
+// A whole server with the loop over the stored tiny model: engine, store, trainer in the pool, real HTTP. The reward is a
+// share of the token ids, which any policy can learn to raise; exact match stays where it is, so the gate lets it pass.
+
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { openPolicyModel, openRunner, type PolicyModel } from '../../../src/cli/application.js';
+import { openServerStore, recordKeeping } from '../../../src/cli/store.js';
+import { loadConfig } from '../../../src/config/index.js';
+import {
+  createPriority,
+  type LoopOptions,
+  loopFolder,
+  type OpenedLoop,
+  openLoop,
+} from '../../../src/loop/index.js';
+import { loadPrompts } from '../../../src/rollout/index.js';
+import { createServer, type SearchloopServer } from '../../../src/server/index.js';
+import { createLogger } from '../../../src/telemetry/index.js';
+import type { TrajectoryRecord, TrajectoryStore } from '../../../src/trajectory/index.js';
+import { createMemoryRetriever } from '../../support/memory-retriever.js';
+import { PASSAGES } from '../../support/rollout-kit.js';
+
+export interface RunningHouse {
+  readonly url: string;
+  readonly loop: OpenedLoop['loop'];
+  readonly store: TrajectoryStore;
+  readonly policy: PolicyModel;
+  readonly server: SearchloopServer;
+  readonly notes: string[];
+  readonly failures: string[];
+  close(): Promise<void>;
+}
+
+const logger = createLogger({ level: 'silent' });
+
+/** Share of low ids among the sampled tokens. */
+export function lowShare({ tokenIds, lossMask }: Pick<TrajectoryRecord, 'tokenIds' | 'lossMask'>): number {
+  const sampled = tokenIds.filter((_, t) => lossMask[t] === 1);
+  return sampled.filter((id) => id < 256).length / Math.max(1, sampled.length);
+}
+
+export function writeGateQuestions(path: string, count: number): string {
+  const lines = Array.from({ length: count }, (_, i) =>
+    JSON.stringify({ id: `g${i}`, question: `What is number ${i}?`, golden_answers: [`n${i}`] }),
+  );
+  writeFileSync(path, `${lines.join('\n')}\n`);
+  return path;
+}
+
+/** @param home  holds the imported model `tiny-llama`; everything else is made in it */
+export async function openLoopHouse(
+  home: string,
+  flags: Readonly<Record<string, unknown>> = {},
+  more: Partial<Pick<LoopOptions, 'gate' | 'score'>> = {},
+): Promise<RunningHouse> {
+  const config = loadConfig({
+    env: {},
+    flags: {
+      'paths.home': home,
+      'paths.data': join(home, 'data'),
+      'model.policy': 'tiny-llama',
+      'engine.precision': 'fp32',
+      'engine.maxSequences': 8,
+      'engine.maxSequenceTokens': 640,
+      'engine.threads': 1,
+      'rollout.turnTokens': 8,
+      'rollout.actionBudget': 1,
+      'rollout.observationTokens': 96,
+      'server.port': 0,
+      'server.shutdownGraceMs': 0,
+      'store.commitTimeoutMs': 30_000,
+      'training.learningRate': 0.01,
+      'training.warmupShare': 0,
+      'training.rank': 4,
+      'training.alpha': 8,
+      'training.batchSequences': 8,
+      'training.groupSize': 4,
+      'training.actionBudget': 1,
+      'training.turnTokens': 10,
+      'training.observationTokens': 96,
+      'training.threads': 1,
+      'training.niceness': 0,
+      'loop.enabled': true,
+      'loop.minQuestions': 2,
+      'loop.idleMs': 10,
+      'loop.pollMs': 50,
+      'loop.maxKl': 5,
+      'loop.maxValidityLoss': 1,
+      ...flags,
+    },
+  });
+  const policy = await openPolicyModel(config);
+  const store = openServerStore(config, logger) as TrajectoryStore;
+  const { engine, encoding, tokenizerSource } = policy;
+  await store.useAuditor({ modelDigest: engine.info.modelDigest, tokenizer: tokenizerSource });
+  const retriever = createMemoryRetriever({ passages: PASSAGES });
+  const priority = createPriority(engine, config.loop);
+  const notes: string[] = [];
+  const failures: string[] = [];
+  const opened = await openLoop({
+    config,
+    folder: loopFolder(join(home, 'data')),
+    home,
+    engine,
+    priority,
+    parts: { retriever, tokenizer: encoding.tokenizer, encoding, prompts: loadPrompts(config.rollout) },
+    store,
+    threads: 1,
+    score: (record) => ({
+      reward: lowShare(record),
+      em: 0,
+      subEm: 0,
+      f1: 0,
+      formatScore: 0,
+      wellFormed: false,
+      searches: record.searches.length,
+    }),
+    onNote: (line) => notes.push(line),
+    onFailure: (error, doing) => failures.push(`${doing}: ${error.message}`),
+    ...more,
+  });
+  const runner = openRunner(
+    config,
+    { engine: priority.users as PolicyModel['engine'], encoding },
+    retriever,
+    recordKeeping(store, config, logger),
+  );
+  const server = createServer({
+    config,
+    store,
+    logger,
+    loop: () => opened.loop,
+    parts: {
+      policy: () => ({ state: 'ready', value: { runner, engine, tokenizer: encoding.tokenizer } }),
+      index: () => ({ state: 'ready', value: retriever }),
+    },
+  });
+  const { url } = await server.listen();
+  return {
+    url,
+    loop: opened.loop,
+    store,
+    policy,
+    server,
+    notes,
+    failures,
+    async close() {
+      await server.close();
+      await opened.close();
+      await store.close();
+      await policy.close();
+    },
+  };
+}

@@ -1,0 +1,86 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createWorld, worldQuestions, writeTinyModelFiles } from '../../../src/evaluation/index.js';
+import {
+  GOOD_HABITS,
+  makeTinyWarmStart,
+  openTinyPlace,
+  TINY_RECIPE,
+  tinyModelFolder,
+  tinyTrajectories,
+} from '../../../src/loop/index.js';
+import { createTokenizer } from '../../../src/tokenizer/index.js';
+import { openSafetensorsFile } from '../../../src/weights/index.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'searchloop-tiny-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+jest.setTimeout(300_000);
+
+test('the model that comes with the project is the recipe’s kind of model, in half precision', async () => {
+  await writeTinyModelFiles(folder, createWorld());
+  for (const name of ['config.json', 'tokenizer.json', 'tokenizer_config.json'])
+    expect(readFileSync(join(tinyModelFolder(), name), 'utf8')).toBe(
+      readFileSync(join(folder, name), 'utf8'),
+    );
+  const source = openSafetensorsFile(join(tinyModelFolder(), 'model.safetensors'));
+  const tensors = [...source.tensors.values()];
+  source.close();
+  expect(new Set(tensors.map(({ type }) => type))).toEqual(new Set(['F16']));
+  const parameters = tensors.reduce((sum, { shape }) => sum + shape.reduce((a, b) => a * b, 1), 0);
+  expect(parameters).toBeGreaterThan(1e6);
+  expect(parameters).toBeLessThan(5e6);
+});
+
+test('a teacher with good habits answers everything, and only what it writes is learned', async () => {
+  const place = await openTinyPlace(join(folder, 'place'));
+  const tokenizer = createTokenizer(await place.model.readTokenizer());
+  const stage = { name: 'good', habits: GOOD_HABITS, trajectories: 60 };
+  const config = place.config({ 'retrieval.index': place.indexes.training });
+  const examples = await tinyTrajectories({
+    world: place.world,
+    recipe: TINY_RECIPE,
+    stage,
+    config,
+    model: place.model,
+  });
+  const questions = worldQuestions(place.world, 'training');
+  examples.forEach(({ tokenIds, lossMask, environmentMask }, i) => {
+    const question = questions[i];
+    const learned = tokenizer.decode([...tokenIds].filter((_, t) => lossMask[t] === 1));
+    expect(learned).toMatch(new RegExp(`<answer> ${question?.goldenAnswers[0]}</answer>$`));
+    expect(learned.match(/<search>/g)).toHaveLength(question?.form.path.length ?? 0);
+    const shown = tokenizer.decode([...tokenIds].filter((_, t) => environmentMask[t] === 1));
+    expect(shown).toContain(`${question?.goldenAnswers[0]} .`);
+    expect([...tokenIds].some((_, t) => lossMask[t] === 1 && environmentMask[t] === 1)).toBe(false);
+  });
+  // Short, so that runs are fast.
+  expect(Math.max(...examples.map(({ tokenIds }) => tokenIds.length))).toBeLessThanOrEqual(200);
+});
+
+test('the recipe makes a model; run again, it goes on where it was', async () => {
+  const output = join(folder, 'made');
+  const stages = TINY_RECIPE.stages.map((stage) => ({
+    ...stage,
+    trajectories: 8,
+    epochs: 1,
+    batchSequences: 8,
+  }));
+  const recipe = { ...TINY_RECIPE, stages };
+  const steps: number[] = [];
+  const make = () =>
+    makeTinyWarmStart({
+      world: createWorld(),
+      recipe,
+      work: join(folder, 'work'),
+      output,
+      threads: 1,
+      onStep: ({ step }) => steps.push(step),
+    });
+  await make();
+  const first = readFileSync(join(output, 'model.safetensors'));
+  await make();
+  expect(steps).toEqual([1, 1]);
+  expect(readFileSync(join(output, 'model.safetensors')).equals(first)).toBe(true);
+  expect(existsSync(join(output, 'tokenizer.json'))).toBe(true);
+});
