@@ -42,10 +42,11 @@ export function configCommand(): Command {
 
 /** API keys are secrets: their number is shown, never their text; so is the password in an address. */
 function withoutSecrets(config: Config): unknown {
-  const { server, store } = config;
+  const { server, store, reward } = config;
   return {
     ...config,
     server: { ...server, apiKeys: server.apiKeys.map(() => '***') },
+    reward: { ...reward, judgeKey: reward.judgeKey === null ? null : '***' },
     store: { ...store, url: store.url === null ? null : store.url.replace(/:[^/].*@/, ':***@') },
   };
 }

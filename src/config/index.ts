@@ -12,6 +12,7 @@ export {
   type EvaluationConfig,
   type ModelConfig,
   type RetrievalConfig,
+  type RewardConfig,
   type RolloutConfig,
   type ServerConfig,
   type StoreConfig,

@@ -214,6 +214,32 @@ const evaluation = z.strictObject({
     .describe('Seed of resampling.'),
 });
 
+const reward = z.strictObject({
+  httpUrl: z
+    .url()
+    .nullable()
+    .default(null)
+    .describe('Program that rewards answers with gold answers: {"records"} in, {"rewards"} out.'),
+  module: z
+    .string()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe('ES module whose default export rewards answers with gold answers; runs with all rights.'),
+  judgeUrl: z
+    .url()
+    .nullable()
+    .default(null)
+    .describe('OpenAI-compatible endpoint, up to /v1, that judges answers nobody labelled.'),
+  judgeModel: z.string().min(1).default('gpt-4o-mini').describe('Model of the judge.'),
+  judgeKey: z.string().min(1).nullable().default(null).describe('Key of the judge.'),
+  judgeVotes: int(1, 64).default(1).describe('Verdicts asked for each answer; their mean counts.'),
+  majority: z
+    .boolean()
+    .default(false)
+    .describe('Where nothing else is known, the most frequent answer of a group counts as right.'),
+});
+
 const store = z.strictObject({
   kind: z
     .enum(['sqlite', 'postgres', 'none'])
@@ -281,6 +307,7 @@ export const configSchema = z
     rollout: rollout.prefault({}),
     training: training.prefault({}),
     evaluation: evaluation.prefault({}),
+    reward: reward.prefault({}),
     store: store.prefault({}),
     paths: paths.prefault({}),
     log: log.prefault({}),
@@ -291,6 +318,8 @@ export const configSchema = z
       fail(['retrieval', 'remoteUrl'], 'kind "remote" needs an address');
     if (config.server.streamBufferHardBytes < config.server.streamBufferBytes)
       fail(['server', 'streamBufferHardBytes'], 'must not be below streamBufferBytes');
+    if (config.reward.httpUrl !== null && config.reward.module !== null)
+      fail(['reward', 'module'], 'expected httpUrl or module, not both');
     if (config.store.kind === 'postgres' && config.store.url === null)
       fail(['store', 'url'], 'kind "postgres" needs an address');
     const live = config.model.liveAdapter ?? null;
@@ -305,5 +334,6 @@ export type EngineConfig = Config['engine'];
 export type RetrievalConfig = Config['retrieval'];
 export type RolloutConfig = Config['rollout'];
 export type EvaluationConfig = Config['evaluation'];
+export type RewardConfig = Config['reward'];
 export type StoreConfig = Config['store'];
 export type TrainingConfig = Config['training'];

@@ -3,6 +3,14 @@
 // Never searches, never samples, never knows a policy's weights.
 
 export { type FormatPart, type FormatScore, formatParts, formatScore } from './format-score.js';
+export {
+  type GradedItem,
+  type GradeOptions,
+  type GradeResult,
+  type GradeSource,
+  gradeAll,
+  ruleText,
+} from './grade.js';
 export { majorityAnswer, majorityShare, majorityWinners } from './majority.js';
 export { exactMatch, f1Score, matchingGold, subExactMatch } from './match.js';
 export {
@@ -14,3 +22,8 @@ export {
   rewardOf,
   scoreRecord,
 } from './reward.js';
+export { createHttpScorer, type HttpScorerOptions } from './scorers/http-scorer.js';
+export { createJudge, type JudgeOptions } from './scorers/judge.js';
+export { loadModuleScorer, type ScoreFunction } from './scorers/module-scorer.js';
+export { openScorers, type Scorers } from './scorers/open-scorers.js';
+export type { ScoredItem, Scorer } from './scorers/scorer.js';
