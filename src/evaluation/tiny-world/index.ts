@@ -13,7 +13,7 @@ export {
   RELATIONS,
   type RelationName,
 } from './relations.js';
-export { TINY_WORLD_PROMPT } from './tokenizer.js';
+export { END_TOKEN, TINY_WORLD_PROMPT } from './tokenizer.js';
 export { answerTurn, GIVE_UP, type KnownFact, searchTurn } from './turns.js';
 export {
   createWorld,

@@ -1,3 +1,4 @@
+export { type TinyEvaluation, type TinyFigures, tinyFigures } from './figures.js';
 export {
   openTinyHouse,
   openTinyPlace,
@@ -8,21 +9,8 @@ export {
   type TinyPlace,
   tinyModelFolder,
 } from './house.js';
-export {
-  type CurvePoint,
-  runTiny,
-  TINY_TRAINING,
-  type TinyEvaluation,
-  type TinyFigures,
-  type TinyRunOptions,
-  type TinyRunResult,
-  tinyFigures,
-} from './run.js';
+export { TINY_RECIPE, type TinyRecipe, type TinyStage } from './recipe.js';
+export { type CurvePoint, runTiny, TINY_TRAINING, type TinyRunOptions, type TinyRunResult } from './run.js';
 export { GOOD_HABITS, type Habits, WARM_START_HABITS } from './teacher.js';
-export {
-  makeTinyWarmStart,
-  TINY_RECIPE,
-  type TinyRecipe,
-  type TinyWarmStartOptions,
-  tinyTrajectories,
-} from './warm-start.js';
+export { tinyTrajectories } from './trajectories.js';
+export { makeTinyWarmStart, type TinyWarmStartOptions } from './warm-start.js';

@@ -1,13 +1,10 @@
 // A training run in the tiny world: from the warm start, by any algorithm, with its curve on held-out questions.
 
 import { join } from 'node:path';
-import { evaluate, type QuestionResult, type WorldQuestion, worldQuestions } from '../../evaluation/index.js';
+import { worldQuestions } from '../../evaluation/index.js';
 import { scoreRecord } from '../../reward/index.js';
-import { createRolloutRunner } from '../../rollout/index.js';
 import {
   type AlgorithmName,
-  type DecoderSpec,
-  openTrainer,
   type RunSettings,
   readMetrics,
   runSettings,
@@ -19,7 +16,9 @@ import { runIdentity } from '../offline/identity.js';
 import { LockStepRollouts } from '../offline/lock-step-rollouts.js';
 import { openRun, type RunFolder } from '../offline/run-folder.js';
 import { trainRl } from '../offline/train-rl.js';
+import { type TinyFigures, tinyFigures } from './figures.js';
 import { openTinyHouse, type TinyHouse, type TinyIndex, type TinyPlace } from './house.js';
+import { openTinyTrainer } from './trainer.js';
 
 const METHOD = 'search-r1';
 
@@ -63,19 +62,6 @@ export const TINY_TRAINING = {
   'training.observationTokens': 80,
   'training.microBatchTokens': 4096,
 } as const;
-
-/** Figures of a policy on held-out questions, greedy. */
-export interface TinyFigures {
-  readonly questions: number;
-  readonly exactMatch: number;
-  readonly oneHop: number;
-  readonly twoHop: number;
-  readonly oneHopSearches: number;
-  readonly twoHopSearches: number;
-  readonly validShare: number;
-  /** Seconds that the answers took. */
-  readonly seconds: number;
-}
 
 export interface CurvePoint extends TinyFigures {
   readonly step: number;
@@ -136,7 +122,7 @@ async function trainIn(
     ...(signal === undefined ? {} : { signal }),
   });
   try {
-    const trainer = await openTinyTrainer(run, settings, options);
+    const trainer = await openTinyTrainer(run, settings, { ...place, threads: options.threads });
     try {
       return await withTrainer(house, run, trainer, { ...options, settings, validateEvery });
     } finally {
@@ -145,33 +131,6 @@ async function trainIn(
   } finally {
     await run.release();
   }
-}
-
-function openTinyTrainer(
-  run: RunFolder,
-  settings: RunSettings,
-  { place, threads }: TinyRunOptions,
-): Promise<Trainer> {
-  const spec: DecoderSpec = {
-    home: place.home,
-    modelId: place.model.record.id,
-    precision: 'fp32',
-    trained: settings.trained,
-    rank: settings.rank,
-    alpha: settings.alpha,
-    seed: settings.seed,
-    adapter: null,
-    critic: settings.usesCritic,
-    threads,
-    activationBytes: 2 ** 30,
-  };
-  return openTrainer({
-    entry: 'training/trainer/decoder-task',
-    spec,
-    root: run.checkpoints,
-    configDigest: run.configDigest,
-    from: run.from,
-  });
 }
 
 async function withTrainer(
@@ -238,49 +197,4 @@ function unmasked(trainer: Trainer): Trainer {
       return typeof value === 'function' ? value.bind(target) : value;
     },
   });
-}
-
-export interface TinyEvaluation {
-  readonly index: TinyIndex;
-  readonly topK: number;
-  readonly questions: readonly WorldQuestion[];
-  readonly signal?: AbortSignal | undefined;
-}
-
-/** Greedy answers of the version that the house's rollouts use. */
-export async function tinyFigures(
-  house: TinyHouse,
-  { index, topK, questions, signal }: TinyEvaluation,
-  adapter: string | null = house.engine.listAdapters()[0]?.version ?? null,
-): Promise<TinyFigures> {
-  const begun = performance.now();
-  const results = await evaluate({
-    questions,
-    runner: createRolloutRunner({ ...house.parts(index), generator: house.engine }),
-    tokenizer: house.tokenizer,
-    method: METHOD,
-    adapter,
-    topK,
-    concurrency: house.engine.info.maxSequences,
-    ...(signal === undefined ? {} : { signal }),
-  });
-  return { ...figuresOfResults(results), seconds: (performance.now() - begun) / 1000 };
-}
-
-function figuresOfResults(results: readonly QuestionResult[]): Omit<TinyFigures, 'seconds'> {
-  const one = results.filter(({ dataset }) => dataset === 'tiny-one-hop');
-  const two = results.filter(({ dataset }) => dataset === 'tiny-two-hop');
-  const mean = (list: readonly QuestionResult[], value: (result: QuestionResult) => number): number =>
-    list.length === 0 ? 0 : list.reduce((sum, result) => sum + value(result), 0) / list.length;
-  const valid = mean(results, ({ validActions }) => validActions);
-  const invalid = mean(results, ({ invalidActions }) => invalidActions);
-  return {
-    questions: results.length,
-    exactMatch: mean(results, ({ em }) => em),
-    oneHop: mean(one, ({ em }) => em),
-    twoHop: mean(two, ({ em }) => em),
-    oneHopSearches: mean(one, ({ searches }) => searches),
-    twoHopSearches: mean(two, ({ searches }) => searches),
-    validShare: valid + invalid === 0 ? 0 : valid / (valid + invalid),
-  };
 }
