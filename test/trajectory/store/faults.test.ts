@@ -125,10 +125,10 @@ test('locked by another process: waits and goes on', async () => {
 test('kill -9 under load, again and again: every acknowledged answer and word of feedback is there', async () => {
   const acknowledged: string[] = [];
   const said: string[] = [];
-  for (let round = 0; round < 4; round++) {
+  for (let round = 0; round < 3; round++) {
     const store = await start();
     const load = writer(store, `r${round}-`);
-    for (let at = 0; at < 400; at++) {
+    for (let at = 0; at < 200; at++) {
       void load.put(at).catch(() => {});
       const id = `r${round}-${at}`;
       void store.addFeedback(feedback(id, { reward: 1 })).then(
@@ -136,7 +136,7 @@ test('kill -9 under load, again and again: every acknowledged answer and word of
         () => {},
       );
     }
-    while (load.acknowledged.length < 30 * (round + 1)) await sleep(1);
+    while (load.acknowledged.length < 20 * (round + 1)) await sleep(1);
     await store.kill();
     acknowledged.push(...load.acknowledged);
     const stored = await storedIds();
@@ -152,11 +152,11 @@ test('kill -9 under load, again and again: every acknowledged answer and word of
 test('the power is cut: what was written but not synced is gone, what was acknowledged is not', async () => {
   let taken = 0;
   const acknowledged: string[] = [];
-  for (let round = 0; round < 4; round++) {
+  for (let round = 0; round < 3; round++) {
     const store = await start();
     const load = writer(store, `p${round}-`);
-    for (let at = 0; at < 400; at++) void load.put(at).catch(() => {});
-    while (load.acknowledged.length < 25 * (round + 1)) await sleep(1);
+    for (let at = 0; at < 200; at++) void load.put(at).catch(() => {});
+    while (load.acknowledged.length < 20 * (round + 1)) await sleep(1);
     // Some of it is under way: written, and not synced for a while.
     layer.set('stall 300');
     await sleep(100);

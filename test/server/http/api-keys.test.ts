@@ -1,0 +1,84 @@
+import { createHash } from 'node:crypto';
+import { assertScope, createKeyRing, hasScope } from '../../../src/server/http/api-keys.js';
+import { createApiKey, type KeyRecord, type Scope } from '../../../src/trajectory/index.js';
+import { eventually } from '../../support/test-server.js';
+
+function stored(name: string, ...scopes: Scope[]): { key: string; record: KeyRecord } {
+  const { key, stored: input } = createApiKey(name, scopes);
+  return { key, record: { ...input, createdAt: 0, revokedAt: null } };
+}
+
+const unknown = expect.objectContaining({ code: 'invalid_api_key' });
+
+test('a key is random, kept as its digest only, and checked with its scopes', async () => {
+  const { key, record } = stored('phone', 'ask', 'feedback');
+  expect(key).toMatch(/^sl-[\w-]{43}$/);
+  expect(record.digest).toBe(createHash('sha256').update(key).digest('hex'));
+  expect(JSON.stringify(record)).not.toContain(key);
+  const ring = createKeyRing(['from-config'], { keys: async () => [record] });
+  ring.start();
+  await eventually(() => {
+    try {
+      return ring.check(key).keyId === record.id;
+    } catch {
+      return false;
+    }
+  });
+  ring.stop();
+  expect(ring.check(key)).toEqual({ keyId: record.id, scopes: ['ask', 'feedback'] });
+  expect(ring.check('from-config')).toEqual({ keyId: expect.stringMatching(/^config-/), scopes: ['ask'] });
+  expect(() => ring.check(undefined)).toThrow(unknown);
+  expect(() => ring.check(`${key}x`)).toThrow(unknown);
+});
+
+test('before the keys of the store are known nobody gets in, but those of the settings', () => {
+  const ring = createKeyRing(['from-config'], { keys: () => new Promise(() => {}) });
+  ring.start();
+  ring.stop();
+  expect(() => ring.check(undefined)).toThrow(expect.objectContaining({ code: 'store_loading' }));
+  expect(() => ring.check('anything')).toThrow(expect.objectContaining({ code: 'store_loading' }));
+  expect(ring.check('from-config').scopes).toEqual(['ask']);
+});
+
+test('a store that fails later leaves the keys as they were known', async () => {
+  const { key, record } = stored('phone', 'ask');
+  const troubles: Error[] = [];
+  const answers = [async () => [record], async () => Promise.reject(new Error('gone'))];
+  const ring = createKeyRing([], { keys: () => (answers.shift() as () => Promise<KeyRecord[]>)() }, (error) =>
+    troubles.push(error),
+  );
+  ring.start();
+  await eventually(() => answers.length === 1);
+  ring.stop();
+  ring.start();
+  await eventually(() => troubles.length === 1);
+  ring.stop();
+  expect(ring.check(key).keyId).toBe(record.id);
+  expect(() => ring.check(undefined)).toThrow(unknown);
+});
+
+test('without any key the server is open, and its user may do all', () => {
+  const identity = createKeyRing([]).check(undefined);
+  expect(identity.keyId).toBe('anonymous');
+  for (const scope of ['ask', 'feedback', 'admin'] as const) expect(hasScope(identity, scope)).toBe(true);
+});
+
+test('revoked keys are none; only the admin has every scope', async () => {
+  const { key, record } = stored('old', 'ask');
+  const ring = createKeyRing(['other'], { keys: async () => [{ ...record, revokedAt: 1 }] });
+  ring.start();
+  await eventually(() => {
+    try {
+      ring.check(key);
+      return false;
+    } catch (error) {
+      return (error as { code: string }).code === 'invalid_api_key';
+    }
+  });
+  ring.stop();
+  const asker = { keyId: 'k', scopes: ['ask'] as const };
+  expect(() => assertScope(asker, 'feedback')).toThrow(
+    expect.objectContaining({ code: 'insufficient_scope' }),
+  );
+  expect(() => assertScope({ keyId: 'k', scopes: ['admin'] }, 'feedback')).not.toThrow();
+});

@@ -1,0 +1,127 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { sql } from 'kysely';
+import {
+  connectDatabase,
+  isStatementFault,
+  type Migration,
+  migrate,
+  type SqlDatabase,
+} from '../../src/storage/index.js';
+import { type PostgresServer, startPostgres } from '../support/postgres-server.js';
+
+type Tables = { things: { id: string; size: number | null } };
+
+let folder: string;
+let postgres: PostgresServer;
+let database: SqlDatabase<Tables>;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'searchloop-migrate-'));
+  postgres = await startPostgres();
+}, 120_000);
+afterAll(async () => {
+  await postgres?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+afterEach(() => database.close());
+
+const first: Migration = {
+  name: 'first',
+  up: ({ schema }) =>
+    schema
+      .createTable('things')
+      .addColumn('id', 'text', (column) => column.notNull().unique())
+      .execute(),
+};
+const second: Migration = {
+  name: 'second',
+  up: async ({ schema }, { bigint }) => {
+    await schema.alterTable('things').addColumn('size', bigint).execute();
+  },
+};
+const broken: Migration = {
+  name: 'broken',
+  up: async ({ schema }) => {
+    await schema.createTable('half').addColumn('id', 'text').execute();
+    throw new Error('killed here');
+  },
+};
+
+let count = 0;
+describe.each(['sqlite', 'postgres'] as const)('%s', (kind) => {
+  const open = (name: string): SqlDatabase<Tables> =>
+    connectDatabase(
+      kind === 'sqlite'
+        ? { kind, path: join(folder, `${name}.db`) }
+        : { kind, url: postgres.createDatabase(name) },
+    );
+  const tables = async () =>
+    (await database.query.introspection.getTables())
+      .map(({ name }) => name)
+      .filter((name) => !name.startsWith('sqlite'));
+
+  test('each step once, later ones when they come', async () => {
+    database = open(`m${count++}`);
+    await migrate(database, 'room', [first]);
+    await migrate(database, 'room', [first, second]);
+    await migrate(database, 'room', [first, second]);
+    await database.query
+      .insertInto('things')
+      .values({ id: 'b', size: 2 ** 40 })
+      .execute();
+    const { rows } = await sql<{ total: number }>`select sum(size) as total from things`.execute(
+      database.query,
+    );
+    expect(rows[0]?.total).toBe(2 ** 40);
+    await expect(migrate(database, 'room', [first])).rejects.toThrow('version 2');
+  });
+
+  test('a step that fails leaves nothing behind', async () => {
+    database = open(`m${count++}`);
+    await expect(migrate(database, 'room', [first, broken])).rejects.toThrow('killed here');
+    expect(await tables()).toEqual([]);
+    await migrate(database, 'room', [first]);
+    expect(await tables()).toContain('things');
+  });
+
+  test('whose fault an error is', async () => {
+    database = open(`m${count++}`);
+    await migrate(database, 'room', [first, second]);
+    const insert = (id: unknown) =>
+      database
+        .write((transaction) =>
+          transaction
+            .insertInto('things')
+            .values({ id: id as string, size: 1 })
+            .execute(),
+        )
+        .then(
+          () => null,
+          (error: unknown) => isStatementFault(error),
+        );
+    expect(await insert('a')).toBe(null);
+    // A constraint.
+    expect(await insert('a')).toBe(true);
+    expect(await insert(null)).toBe(true);
+    await sql`drop table things`.execute(database.query);
+    // A missing table is in everybody's way.
+    expect(await insert('b')).toBe(false);
+    expect(isStatementFault(new Error('no code'))).toBe(false);
+    expect(isStatementFault(Object.assign(new Error(), { code: 'SQLITE_FULL' }))).toBe(false);
+    expect(isStatementFault(Object.assign(new Error(), { code: 'ECONNREFUSED' }))).toBe(false);
+  });
+
+  test('a failed transaction leaves nothing behind', async () => {
+    database = open(`m${count++}`);
+    await migrate(database, 'room', [first, second]);
+    await expect(
+      database.write(async (transaction) => {
+        await transaction.insertInto('things').values({ id: 'a', size: 1 }).execute();
+        throw new Error('no');
+      }),
+    ).rejects.toThrow('no');
+    expect(await database.query.selectFrom('things').selectAll().execute()).toEqual([]);
+    expect(await database.sizeBytes()).toBeGreaterThan(0);
+  });
+});

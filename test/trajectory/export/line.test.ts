@@ -1,0 +1,52 @@
+import fc from 'fast-check';
+import { exportLine, importLine, type StoredTrajectory } from '../../../src/trajectory/index.js';
+import { decodeRecord, encodeRecord } from '../../../src/trajectory/store/codec.js';
+import { feedback, makeRecord, notes } from '../store/support.js';
+
+/** As the store would give it back. */
+function stored(id: string, words: number): StoredTrajectory {
+  const { head, body } = encodeRecord(makeRecord(id, { words }), notes({ userKey: 'ada' }));
+  const row = { ...head, sequence: 1, stored_at: 1, audit_state: 'clean', audit_faults: null };
+  return decodeRecord(row as never, body as never);
+}
+
+const entry = (changes: object) => ({ ...feedback('a', changes), sequence: 1, id: 'f1', createdAt: 5 });
+
+test('the names that trainers read, and aligned arrays', () => {
+  const line = exportLine(stored('a', 3), [entry({ goldAnswers: ['Paris'] })]);
+  const { input_ids: ids, completion_mask: mask, prompt_length: prompt } = line;
+  expect(new Set([ids, mask, line.logprobs, line.sampling_logprobs].map(({ length }) => length))).toEqual(
+    new Set([ids.length]),
+  );
+  expect(mask.slice(0, prompt)).not.toContain(1);
+  expect(mask[prompt]).toBe(1);
+  expect(line.golden_answers).toEqual(['Paris']);
+  expect(line.reward).toBeNull();
+  expect(exportLine(stored('a', 1), [entry({ reward: 0.5 })]).reward).toBe(0.5);
+});
+
+test('a line read again is the record, its notes and its feedback', () => {
+  fc.assert(
+    fc.property(fc.nat({ max: 30 }), fc.string({ unit: 'binary', maxLength: 20 }), (words, comment) => {
+      const item = stored('a', words);
+      const said = [entry({ comment, reward: 1 })];
+      const read = importLine(JSON.stringify(exportLine(item, said)), 'line 1');
+      expect(read).toEqual({ record: item.record, notes: item.notes, feedback: said });
+    }),
+  );
+});
+
+const good = (): Record<string, unknown> => ({ ...exportLine(stored('a', 1), []) });
+
+test.each([
+  ['not JSON', () => '{', 'expected JSON'],
+  ['no object', () => '[]', 'line 7'],
+  ['an id that is no text', () => JSON.stringify({ ...good(), id: 7 }), 'id'],
+  ['a mask of other numbers', () => JSON.stringify({ ...good(), completion_mask: [2] }), 'completion_mask'],
+  ['a rest that is no JSON', () => JSON.stringify({ ...good(), searchloop: '{' }), 'searchloop'],
+  ['a rest without its fields', () => JSON.stringify({ ...good(), searchloop: '{}' }), 'searchloop'],
+  ['fewer ids than runs', () => JSON.stringify({ ...good(), input_ids: [1] }), 'runs covers'],
+])('%s is refused, and the line is named', (_name, line, message) => {
+  expect(() => importLine(line(), 'line 7')).toThrow(message);
+  expect(() => importLine(line(), 'line 7')).toThrow('line 7');
+});
