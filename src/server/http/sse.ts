@@ -7,6 +7,8 @@ import { CancelledError } from '../../errors.js';
 export interface SseOptions {
   readonly bufferBytes: number;
   readonly keepAliveMs: number;
+  /** Longest wait for the reader to take `bufferBytes`: what waits for it holds a place that others wait for. */
+  readonly slowReaderTimeoutMs: number;
 }
 
 export interface SseStream {
@@ -15,7 +17,7 @@ export interface SseStream {
   open(): void;
   /**
    * Sends events in one write and waits while more than `bufferBytes` lie unsent.
-   * @throws {CancelledError} the client is gone
+   * @throws {CancelledError} the client is gone, or takes too little
    */
   send(events: readonly unknown[]): Promise<void>;
   /** Sends `[DONE]` and ends. */
@@ -53,7 +55,10 @@ export function createSse(res: Response, options: SseOptions): SseStream {
       open();
       timer?.refresh();
       const flowing = res.write(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(''));
-      if (!flowing && res.writableLength >= options.bufferBytes) await drained(res);
+      if (flowing || res.writableLength < options.bufferBytes) return;
+      const parts = Math.ceil(res.writableLength / options.bufferBytes);
+      const slow = setTimeout(() => res.destroy(), parts * options.slowReaderTimeoutMs);
+      await drained(res).finally(() => clearTimeout(slow));
     },
     end() {
       open();

@@ -53,7 +53,11 @@ async function streamAnswer(
   signal: AbortSignal,
 ): Promise<void> {
   const { settings } = context;
-  const sse = createSse(res, { bufferBytes: settings.streamBufferBytes, keepAliveMs: settings.keepAliveMs });
+  const sse = createSse(res, {
+    bufferBytes: settings.streamBufferBytes,
+    keepAliveMs: settings.keepAliveMs,
+    slowReaderTimeoutMs: settings.slowReaderTimeoutMs,
+  });
   try {
     await pump(context, run, sse);
   } catch (error) {

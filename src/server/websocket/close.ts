@@ -1,7 +1,7 @@
 // Close codes and reasons of GET /v1/stream.
 
-/** 1001 is the protocol's own; 44xx are ours. */
-export const CLOSE = { goingAway: 1001, slowReader: 4408 } as const;
+/** 10xx are the protocol's own; 44xx are ours. */
+export const CLOSE = { goingAway: 1001, tooManyFaults: 1008, slowReader: 4408 } as const;
 
 /** A close frame has room for 125 bytes, two of them for the code. */
 const LONGEST_REASON = 123;

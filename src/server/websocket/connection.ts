@@ -10,9 +10,13 @@ import { noteError } from '../http/errors.js';
 import { unwrap } from '../json/attempt.js';
 import { errorAnswer } from '../openai/error-body.js';
 import { RequestError } from '../openai/request-error.js';
+import { CLOSE, closeReason } from './close.js';
 import { socketEventOf } from './events.js';
 import type { SocketFrame } from './frames.js';
 import { createOutbox, type Outbox } from './outbox.js';
+
+/** Frames without sense after which a client is sent away. */
+const MOST_FAULTS = 64;
 
 type RequestFrame = Extract<SocketFrame, { type: 'request' }>;
 
@@ -47,16 +51,32 @@ export function serveConnection(
   // one is in hand the socket is not read, so a flood of frames waits with its sender.
   let before = Promise.resolve();
   let waiting = 0;
+  let faults = 0;
+  const take = async (data: Buffer, isBinary: boolean): Promise<void> => {
+    if (socket.readyState !== socket.OPEN) return;
+    try {
+      await receive(connection, data, isBinary);
+    } catch (error) {
+      await fail(connection, null, error);
+      faults += 1;
+      if (faults === MOST_FAULTS)
+        socket.close(CLOSE.tooManyFaults, closeReason(`${MOST_FAULTS} frames could not be read`));
+    }
+  };
   socket.on('message', (data, isBinary) => {
     socket.pause();
     waiting += 1;
     before = before
-      .then(() => receive(connection, data as Buffer, isBinary))
-      .catch((error) => fail(connection, null, error))
+      .then(() => take(data as Buffer, isBinary))
       .then(() => {
         waiting -= 1;
         if (waiting === 0) socket.resume();
       });
+  });
+  socket.on('ping', (data) => {
+    // Answers that nobody reads must not pile up.
+    if (socket.bufferedAmount >= settings.streamBufferHardBytes) socket.terminate();
+    else socket.pong(data);
   });
   socket.on('close', () => {
     for (const cancel of connection.running.values()) cancel();

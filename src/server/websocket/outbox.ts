@@ -48,7 +48,7 @@ export function createOutbox(socket: WebSocket, options: OutboxOptions): Outbox 
         sent.catch(() => {});
         return;
       }
-      await watched(sent, socket, options.slowReaderTimeoutMs, () => giveUp('nothing was read for too long'));
+      await watched(sent, socket, options, () => giveUp('too little was read for too long'));
     },
   };
 }
@@ -63,13 +63,17 @@ async function textOf(event: unknown): Promise<string> {
   return text;
 }
 
-/** Waits for `sent`; calls `onStuck` when a whole `timeoutMs` passes in which the client took nothing. */
+/**
+ * Waits for `sent`; calls `onStuck` when a whole timeout passes in which the client took nothing, or took less than
+ * `bufferBytes` in each on the average: what waits for it holds a place that others wait for.
+ */
 async function watched(
   sent: Promise<void>,
   socket: WebSocket,
-  timeoutMs: number,
+  { bufferBytes, slowReaderTimeoutMs: timeoutMs }: OutboxOptions,
   onStuck: () => void,
 ): Promise<void> {
+  const longest = setTimeout(onStuck, timeoutMs * Math.ceil(socket.bufferedAmount / bufferBytes));
   let before = socket.bufferedAmount;
   const timer = setInterval(() => {
     if (socket.bufferedAmount >= before) onStuck();
@@ -79,5 +83,6 @@ async function watched(
     await sent;
   } finally {
     clearInterval(timer);
+    clearTimeout(longest);
   }
 }

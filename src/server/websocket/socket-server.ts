@@ -31,6 +31,9 @@ export function createSocketServer(context: ServerContext, keys: KeyRing): Socke
     noServer: true,
     maxPayload: settings.bodyLimitBytes,
     perMessageDeflate: false,
+    // Of many frames that came together each gets a turn of its own, so that a flood holds up nobody else.
+    allowSynchronousEvents: false,
+    autoPong: false,
     handleProtocols: (offered) => (offered.has(PROTOCOL) ? PROTOCOL : false),
   });
   const missed = new Map<WebSocket, number>();

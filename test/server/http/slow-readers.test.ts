@@ -52,6 +52,16 @@ test('one that reads nothing for too long is cut off and its rollout ended', asy
   expect(client.text()).not.toContain('[DONE]');
 });
 
+test('one that reads so little that others would wait for its place is cut off, though it never stops', async () => {
+  server = await startTestServer({ script: long, server: { slowReaderTimeoutMs: 1000 } });
+  const client = await slowPost(server.url, PATH, { ...QUESTION, stream: true });
+  const trickle = setInterval(() => client.socket.read(), 250);
+  await eventually(() => server.runner.running === 1);
+  await eventually(() => server.runner.running === 0);
+  clearInterval(trickle);
+  expect(server.runner.ends).toEqual(['stopped']);
+});
+
 test('one that waits for us is not cut off', async () => {
   server = await startTestServer({
     script: () => [{ answer: 'a' }, { waitMs: 1600 }, { answer: 'b' }],
