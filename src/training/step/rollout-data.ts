@@ -22,17 +22,38 @@ export function asRollouts(sequences: readonly TrainingSequence[]): readonly Rol
 /** Rows of per-token numbers, [T] each; null where they are not needed. */
 type PerToken = readonly Float64Array[] | null;
 
+/** What is known of a rollout without running a model. */
+export function plainData({ lossMask, environmentMask, rollout }: Rollout): RolloutData {
+  const { groupId, reward, baseline, engineLogprobs } = rollout;
+  return {
+    lossMask,
+    environmentMask,
+    groupId,
+    reward,
+    ...(baseline === undefined ? {} : { baseline }),
+    ...(engineLogprobs === null ? {} : { logprobsEngine: engineLogprobs }),
+  };
+}
+
+/** Whether advantages are made of log-probabilities or values, and not of rewards alone. */
+export const advantagesNeedScores = ({ algorithm }: StepWork, critic: TrainedPart | null): boolean =>
+  critic !== null || chargesKl(algorithm);
+
+const chargesKl = ({ klPlace, klBeta }: StepWork['algorithm']): boolean =>
+  klPlace === 'reward' && klBeta !== 0;
+
 /**
+ * What models say of rollouts before the first update, each in the order of `rollouts`.
  * @param policy  with the values that the step starts from
  * @param critic  likewise; null where the algorithm has none
  */
-export async function rolloutData(
+export async function scoredData(
   policy: TrainedPart,
   critic: TrainedPart | null,
   rollouts: readonly Rollout[],
   work: StepWork,
   control: StepControl,
-): Promise<RolloutData[]> {
+): Promise<Pick<RolloutData, 'logprobsOld' | 'logprobsRef' | 'valuesOld'>[]> {
   const rows = rollouts.map(({ tokenIds }) => Array.from(tokenIds));
   const targets = rollouts.map(sampledTokens);
   const { reference } = work;
@@ -42,16 +63,10 @@ export async function rolloutData(
   const ref =
     reference === null ? null : await withValuesOf(policy, reference, () => score(policy, 'logprobs'));
   const values = critic === null ? null : await score(critic, 'values');
-  return rollouts.map(({ lossMask, environmentMask, rollout }, i) => ({
-    lossMask,
-    environmentMask,
-    groupId: rollout.groupId,
-    reward: rollout.reward,
-    ...(rollout.baseline === undefined ? {} : { baseline: rollout.baseline }),
+  return rollouts.map((_, i) => ({
     ...(old === null ? {} : { logprobsOld: old[i] as Float64Array }),
     ...(ref === null ? {} : { logprobsRef: ref[i] as Float64Array }),
     ...(values === null ? {} : { valuesOld: values[i] as Float64Array }),
-    ...(rollout.engineLogprobs === null ? {} : { logprobsEngine: rollout.engineLogprobs }),
   }));
 }
 
@@ -83,8 +98,7 @@ async function oldLogprobs(
   const { algorithm, version } = work;
   const versions = [...new Set(rollouts.map(({ rollout }) => rollout.version))];
   const onePass = work.batchEpochs === 1 && rollouts.length <= work.miniBatchSequences;
-  const charged = algorithm.klPlace === 'reward' && algorithm.klBeta !== 0;
-  if (onePass && !charged && versions.every((name) => name === version)) return null;
+  if (onePass && !chargesKl(algorithm) && versions.every((name) => name === version)) return null;
   const found = rows.map((row) => new Float64Array(row.length));
   for (const name of versions) {
     const members = rollouts.flatMap(({ rollout }, i) => (rollout.version === name ? [i] : []));

@@ -1,6 +1,7 @@
 // One step of reinforcement learning: advantages over all rollouts, then updates over mini-batches.
 
 import {
+  type AdvantageResult,
   addMetrics,
   computeAdvantages,
   createPolicyObjective,
@@ -9,6 +10,7 @@ import {
   NO_METRICS,
   type Objective,
   type ObjectiveSequence,
+  type RolloutData,
   stopsEarly,
   summariseMetrics,
 } from '../algorithms/index.js';
@@ -16,7 +18,7 @@ import { derivedSeed, randomNumbers, shuffledOrder } from '../random.js';
 import type { StepWork } from '../trainer/messages.js';
 import { type StepControl, scoreSequences, type TokenRows } from './accumulate.js';
 import { type UpdateReport, updateModel } from './guarded-update.js';
-import { asRollouts, type Rollout, rolloutData } from './rollout-data.js';
+import { advantagesNeedScores, asRollouts, plainData, type Rollout, scoredData } from './rollout-data.js';
 import type { StepOutcome, StepPart, StepParts } from './step-parts.js';
 
 /**
@@ -31,8 +33,7 @@ export async function rolloutStep(
   const all = asRollouts(work.sequences);
   const rollouts = all.filter(({ rollout }) => rollout.staleness <= work.algorithm.maxStaleness);
   const counted = countTokens(control);
-  const data = await rolloutData(parts.policy, parts.critic, rollouts, work, counted.control);
-  const made = computeAdvantages(data, work.algorithm);
+  const { data, made } = await advantagesOf(parts, rollouts, work, counted.control);
   const batch = new StepBatch(
     rollouts.map(({ tokenIds }) => Array.from(tokenIds)),
     data.map((item, i) => ({
@@ -58,6 +59,22 @@ export async function rolloutStep(
     },
     tokens: counted.tokens(),
   };
+}
+
+/** Where rewards alone decide, rollouts without a signal are found first and no model reads them. */
+async function advantagesOf(
+  { policy, critic }: StepParts,
+  rollouts: readonly Rollout[],
+  work: StepWork,
+  control: StepControl,
+): Promise<{ readonly data: readonly RolloutData[]; readonly made: AdvantageResult }> {
+  const data = rollouts.map(plainData);
+  const early = advantagesNeedScores(work, critic) ? null : computeAdvantages(data, work.algorithm);
+  const read = rollouts.flatMap((_, i) => (early === null || early.keep[i] ? [i] : []));
+  const chosen = read.map((i) => rollouts[i] as Rollout);
+  const scored = await scoredData(policy, critic, chosen, work, control);
+  for (const [at, i] of read.entries()) data[i] = { ...(data[i] as RolloutData), ...scored[at] };
+  return { data, made: early ?? computeAdvantages(data, work.algorithm) };
 }
 
 class StepBatch {
