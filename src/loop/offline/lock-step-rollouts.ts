@@ -1,6 +1,7 @@
 // Rollouts that can be repeated bit for bit: an engine in lock-step mode, each rollout in a slot fixed beforehand, its
 // sampler seeded by its own name.
 
+import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Engine, type Generator, RAW_POLICY } from '../../engine/index.js';
 import { CancelledError, IntegrityError, UnavailableError } from '../../errors.js';
@@ -72,6 +73,8 @@ export class LockStepRollouts {
   ): Promise<TrajectoryRecord[]> {
     const failed = new AbortController();
     const stop = signal === undefined ? failed.signal : AbortSignal.any([signal, failed.signal]);
+    // Every slot listens to it; that is no leak.
+    setMaxListeners(0, stop);
     const records: TrajectoryRecord[] = [];
     let done = 0;
     const slots = this.#runners.map(async (runner, slot) => {
