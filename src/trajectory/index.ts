@@ -20,6 +20,7 @@ export {
 export {
   type ExportLine,
   exportLine,
+  exportText,
   type ImportedTrajectory,
   importLine,
 } from './export/line.js';

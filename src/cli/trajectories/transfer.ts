@@ -5,6 +5,7 @@ import { Command } from 'commander';
 import { NotFoundError } from '../../errors.js';
 import {
   exportLine,
+  exportText,
   type FeedbackEntry,
   importLine,
   type RecordFilter,
@@ -60,7 +61,7 @@ async function* exportLines(
     const [records, feedback] = await Promise.all([store.read(ids), store.feedbackOf(ids)]);
     for (const stored of records) {
       const own = feedback.filter(({ trajectoryId }) => trajectoryId === stored.head.id);
-      yield `${JSON.stringify(exportLine(stored, own))}\n`;
+      yield `${exportText(exportLine(stored, own))}\n`;
       onLine();
     }
     cursor = last.sequence;

@@ -73,6 +73,28 @@ export function exportLine(
   };
 }
 
+/** Fields whose numbers are real: written with a point, because readers guess the type from the first lines. */
+const REAL: ReadonlySet<string> = new Set(['reward', 'logprobs', 'sampling_logprobs']);
+
+/** The line as text, without its end. */
+export function exportText(line: ExportLine): string {
+  const fields = Object.entries(line).map(([name, value]) => {
+    const text = REAL.has(name)
+      ? realText(value as number | readonly number[] | null)
+      : JSON.stringify(value);
+    return `${JSON.stringify(name)}:${text}`;
+  });
+  return `{${fields.join(',')}}`;
+}
+
+function realText(value: number | readonly number[] | null): string {
+  if (value === null) return 'null';
+  if (typeof value !== 'number') return `[${value.map(realText).join(',')}]`;
+  if (!Number.isFinite(value)) return 'null';
+  const text = JSON.stringify(value);
+  return /^-?\d+$/.test(text) ? `${text}.0` : text;
+}
+
 const ids = z.array(z.number().int().min(0));
 const nats = z.array(z.number());
 const text = z.string().max(256).min(1);

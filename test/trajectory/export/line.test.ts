@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { exportLine, importLine, type StoredTrajectory } from '../../../src/trajectory/index.js';
+import { exportLine, exportText, importLine, type StoredTrajectory } from '../../../src/trajectory/index.js';
 import { decodeRecord, encodeRecord } from '../../../src/trajectory/store/codec.js';
 import { feedback, makeRecord, notes } from '../store/support.js';
 
@@ -25,12 +25,22 @@ test('the names that trainers read, and aligned arrays', () => {
   expect(exportLine(stored('a', 1), [entry({ reward: 0.5 })]).reward).toBe(0.5);
 });
 
+test('real numbers are written as such in every line', () => {
+  const item = stored('a', 1);
+  const { record } = item;
+  const odd = { ...record, logprobs: [-1, -0.5, 1e-7, -2e21], samplingLogprobs: [0, -0] };
+  const text = exportText(exportLine({ ...item, record: odd }, [entry({ reward: 1 })]));
+  expect(text).toContain('"logprobs":[-1.0,-0.5,1e-7,-2e+21],"sampling_logprobs":[0.0,0.0]');
+  expect(text).toContain('"reward":1.0');
+  expect(JSON.parse(text)).toMatchObject({ reward: 1, logprobs: odd.logprobs });
+});
+
 test('a line read again is the record, its notes and its feedback', () => {
   fc.assert(
     fc.property(fc.nat({ max: 30 }), fc.string({ unit: 'binary', maxLength: 20 }), (words, comment) => {
       const item = stored('a', words);
       const said = [entry({ comment, reward: 1 })];
-      const read = importLine(JSON.stringify(exportLine(item, said)), 'line 1');
+      const read = importLine(exportText(exportLine(item, said)), 'line 1');
       expect(read).toEqual({ record: item.record, notes: item.notes, feedback: said });
     }),
   );
