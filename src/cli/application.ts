@@ -1,7 +1,7 @@
 // Puts the rooms together: model, engine, index and rollouts, as serve and ask use them.
 
 import { type Config, homeFolder } from '../config/index.js';
-import { createEngine, type Engine } from '../engine/index.js';
+import { createEngine, type Engine, type Generator } from '../engine/index.js';
 import { ensureModel, preparePrecision } from '../model/index.js';
 import { createRetriever, ensureDemoIndex, type Retriever } from '../retrieval/index.js';
 import {
@@ -87,7 +87,7 @@ export async function openIndex(config: Config, options: StartOptions = {}): Pro
 /** @param keeping  who keeps the records; absent: nobody */
 export function openRunner(
   config: Config,
-  policy: Pick<PolicyModel, 'engine' | 'encoding'>,
+  policy: Pick<PolicyModel, 'encoding'> & { readonly engine: Generator },
   retriever: Retriever | null,
   keeping: Pick<RolloutRunnerOptions, 'onRecord' | 'recordTimeoutMs' | 'onRecordFailure'> = {},
 ): RolloutRunner {

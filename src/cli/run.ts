@@ -11,6 +11,7 @@ import { doctorCommand } from './doctor.js';
 import { evaluateCommand } from './evaluate.js';
 import { indexCommand } from './index-command.js';
 import { keysCommand } from './keys-command.js';
+import { loopCommand } from './loop-command.js';
 import { modelsCommand } from './models.js';
 import { serveCommand } from './serve.js';
 import { setupCommand } from './setup.js';
@@ -52,6 +53,7 @@ function commands(): Command[] {
     indexCommand(),
     evaluateCommand(),
     trainCommand(),
+    loopCommand(),
     trajectoriesCommand(),
     keysCommand(),
     configCommand(),

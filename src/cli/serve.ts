@@ -1,11 +1,13 @@
 import { Command } from 'commander';
 import type { Config } from '../config/index.js';
+import { createPriority, type OpenedLoop, type Priority } from '../loop/index.js';
 import type { Retriever } from '../retrieval/index.js';
 import { createServer, type Part, type Policy } from '../server/index.js';
 import { createLogger, type Logger } from '../telemetry/index.js';
 import type { TrajectoryStore } from '../trajectory/index.js';
 import { openIndex, openPolicyModel, openRunner, type PolicyModel } from './application.js';
 import { contextOf } from './context.js';
+import { openConfiguredLoop } from './loop-house.js';
 import type { Output } from './output.js';
 import { keepRetention, openServerStore, recordKeeping } from './store.js';
 
@@ -42,7 +44,7 @@ async function serve(config: Config, output: Output, signal: AbortSignal): Promi
   const store = openServerStore(config, logger);
   const endRetention = store === null ? () => {} : keepRetention(store, config, logger);
   const parts = createParts(config, store, logger);
-  const server = createServer({ config, parts, logger, store: store ?? undefined });
+  const server = createServer({ config, parts, logger, store: store ?? undefined, loop: parts.loop });
   try {
     const { url } = await server.listen();
     const progress = output.progress();
@@ -70,16 +72,21 @@ function createParts(config: Config, store: TrajectoryStore | null, logger: Logg
   let retriever: Retriever | null = null;
   let policy: Part<Policy> = LOADING;
   let index: Part<Retriever> = LOADING;
+  let opened: OpenedLoop | null = null;
+  let priority: Priority | null = null;
   const keeping = recordKeeping(store, config, logger);
   const readyPolicy = ({ engine, encoding }: PolicyModel, searched: Retriever): Part<Policy> => {
-    const runner = openRunner(config, { engine, encoding }, searched, keeping);
+    // With a loop beside them, users' sequences send its own away.
+    const generator = priority?.users ?? engine;
+    const runner = openRunner(config, { engine: generator, encoding }, searched, keeping);
     return { state: 'ready', value: { runner, engine, tokenizer: encoding.tokenizer } };
   };
   return {
     policy: () => policy,
     index: () => index,
+    loop: () => opened?.loop ?? null,
     async load(options: Parameters<typeof openPolicyModel>[1]): Promise<void> {
-      const opened = await openPolicyModel(config, {
+      const loaded = await openPolicyModel(config, {
         ...options,
         onEncodingFailure: (err) => logger.warn({ err }, 'no worker for long texts'),
         onState: (state, error) => {
@@ -89,20 +96,48 @@ function createParts(config: Config, store: TrajectoryStore | null, logger: Logg
           else if (model !== null && retriever !== null) policy = readyPolicy(model, retriever);
         },
       });
-      model = opened;
-      opened.encoding.warm();
-      const auditor = { modelDigest: opened.engine.info.modelDigest, tokenizer: opened.tokenizerSource };
+      model = loaded;
+      if (config.loop.enabled) priority = createPriority(loaded.engine, config.loop);
+      loaded.encoding.warm();
+      const auditor = { modelDigest: loaded.engine.info.modelDigest, tokenizer: loaded.tokenizerSource };
       void store
         ?.useAuditor(auditor)
         .catch((err) => logger.warn({ err }, 'records are stored without an audit'));
       retriever = await openIndex(config, options);
       index = { state: 'ready', value: retriever };
-      policy = readyPolicy(opened, retriever);
+      // First the version that was published last, then the first question.
+      if (store !== null && priority !== null) {
+        const house = { policy: loaded, priority, retriever, store };
+        opened = await startLoop(config, house, logger, options?.signal);
+      }
+      policy = readyPolicy(loaded, retriever);
     },
     async close(): Promise<void> {
+      await opened?.close();
       await Promise.all([model?.close(), retriever?.close()]);
     },
   };
+}
+
+/** A loop that cannot start costs no answer: the server goes on with what is configured. */
+async function startLoop(
+  config: Config,
+  house: Parameters<typeof openConfiguredLoop>[1],
+  logger: Logger,
+  signal: AbortSignal | undefined,
+): Promise<OpenedLoop | null> {
+  try {
+    const opened = await openConfiguredLoop(config, house, {
+      onNote: (line, details) => logger.info({ ...details }, `loop: ${line}`),
+      onFailure: (err, doing) => logger.error({ err }, `${doing} failed`),
+      ...(signal === undefined ? {} : { signal }),
+    });
+    opened.loop.runInBackground();
+    return opened;
+  } catch (err) {
+    logger.error({ err }, 'the loop cannot start; answers come from what is configured');
+    return null;
+  }
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -10,6 +10,7 @@ export {
   configSchema,
   type EngineConfig,
   type EvaluationConfig,
+  type LoopConfig,
   type ModelConfig,
   type RetrievalConfig,
   type RewardConfig,

@@ -2,6 +2,7 @@
 // one, and a sentence. An unknown key is an error that names it. Rooms receive their own slice.
 
 import { z } from 'zod';
+import { loop } from './loop.js';
 
 const int = (min: number, max: number) => z.number().int().min(min).max(max);
 
@@ -309,6 +310,7 @@ export const configSchema = z
     evaluation: evaluation.prefault({}),
     reward: reward.prefault({}),
     store: store.prefault({}),
+    loop: loop.prefault({}),
     paths: paths.prefault({}),
     log: log.prefault({}),
   })
@@ -318,6 +320,8 @@ export const configSchema = z
       fail(['retrieval', 'remoteUrl'], 'kind "remote" needs an address');
     if (config.server.streamBufferHardBytes < config.server.streamBufferBytes)
       fail(['server', 'streamBufferHardBytes'], 'must not be below streamBufferBytes');
+    if (config.loop.enabled && config.store.kind === 'none')
+      fail(['loop', 'enabled'], 'the loop learns from what is stored, and store.kind is "none"');
     if (config.reward.httpUrl !== null && config.reward.module !== null)
       fail(['reward', 'module'], 'expected httpUrl or module, not both');
     if (config.store.kind === 'postgres' && config.store.url === null)
@@ -336,4 +340,5 @@ export type RolloutConfig = Config['rollout'];
 export type EvaluationConfig = Config['evaluation'];
 export type RewardConfig = Config['reward'];
 export type StoreConfig = Config['store'];
+export type LoopConfig = Config['loop'];
 export type TrainingConfig = Config['training'];

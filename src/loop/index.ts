@@ -3,6 +3,7 @@
 // Never answers a request, never touches what is being served but by publishing.
 
 export * from './offline/index.js';
+export * from './online/index.js';
 export * from './tiny-world/index.js';
 export { readWarmStart, type WarmStartLine } from './warm-start/line.js';
 export { makeWarmStart, type WarmStartOptions, type WarmStartSummary } from './warm-start/make.js';

@@ -1,6 +1,7 @@
 // Routes and what stands before and behind them.
 
 import express, { type Express } from 'express';
+import { adminRoutes } from './admin/loop-routes.js';
 import type { ServerContext } from './context.js';
 import { type KeyRing, requireKey, requireScope } from './http/api-keys.js';
 import { readBody } from './http/body.js';
@@ -28,6 +29,7 @@ export function createApp(context: ServerContext, keys: KeyRing): Express {
   app.get('/readyz', readyz(context));
   app.all(['/healthz', '/readyz'], methodNotAllowed('GET'));
 
+  app.use('/admin', adminRoutes(context, keys));
   app.use(['/v1', '/retrieve'], requireKey(keys));
   const body = readBody(settings.bodyLimitBytes);
   app.post('/v1/feedback', requireScope('feedback'), body, feedback(context));

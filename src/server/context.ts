@@ -3,6 +3,7 @@
 
 import type { Config, RolloutConfig, ServerConfig } from '../config/index.js';
 import type { Generator } from '../engine/index.js';
+import type { LoopControl } from '../loop/index.js';
 import type { Retriever } from '../retrieval/index.js';
 import type { Rollout, RolloutRequest } from '../rollout/index.js';
 import type { Logger } from '../telemetry/index.js';
@@ -41,6 +42,8 @@ export interface ServerOptions {
   readonly parts: ServerParts;
   /** Absent: nothing is kept, and there is no feedback. */
   readonly store?: AnswerStore | undefined;
+  /** The loop, once it runs; absent: there is none. */
+  readonly loop?: (() => LoopControl | null) | undefined;
   readonly logger: Logger;
 }
 
@@ -50,6 +53,7 @@ export interface ServerContext {
   readonly rollout: RolloutConfig;
   readonly parts: ServerParts;
   readonly store: AnswerStore | null;
+  readonly loop: () => LoopControl | null;
   readonly keepByDefault: boolean;
   readonly logger: Logger;
   readonly activity: Activity;

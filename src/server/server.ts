@@ -33,6 +33,7 @@ export function createServer(options: ServerOptions): SearchloopServer {
     rollout,
     parts: options.parts,
     store: options.store ?? null,
+    loop: options.loop ?? (() => null),
     keepByDefault: keeping.keepByDefault,
     logger: options.logger,
     activity: createActivity(),

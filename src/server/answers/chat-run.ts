@@ -12,6 +12,7 @@ import type { ChatBody } from '../openai/schema/chat.js';
 import { keepingOf } from './keeping.js';
 import { type ChoiceEvent, mergeRollouts } from './merge.js';
 import { assertPromptFits } from './prompt-length.js';
+import { explored, mayExplore, tried } from './traffic.js';
 
 /** What stands at the top of every chunk and of the completion. */
 export interface CompletionHead {
@@ -47,18 +48,21 @@ export function startChat(
 ): ChatRun {
   const policy = requirePolicy(context.parts);
   const { engine } = policy;
-  const target = resolveModel(body.model, engine);
+  const traffic = context.loop()?.traffic() ?? null;
+  const target = tried(resolveModel(body.model, engine), traffic);
   const snapshotId = SEARCHING.includes(target.method) ? requireIndex(context.parts).snapshotId : null;
   checkTokenIds(body, engine.info);
   assertPromptFits(body, policy);
 
   const id = `chatcmpl-${randomBytes(12).toString('hex')}`;
   const frame = { body, target, info: engine.info, rollout: context.rollout, id };
+  const isExplored = mayExplore(body, target) && Math.random() < (traffic?.exploreShare ?? 0);
   const keep = keepingOf(context, body, identity, id);
   const events = mergeRollouts(
     (choice, own) => {
       const request = rolloutRequestOf(frame, choice);
-      return policy.runner.run({ ...request, keeping: keep(request), signal: own });
+      const kept = { ...request, keeping: keep(request), signal: own };
+      return policy.runner.run(isExplored ? explored(kept) : kept);
     },
     { count: body.n ?? 1, concurrency: engine.info.maxSequences, signal },
   );

@@ -3,6 +3,7 @@
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { openPolicyModel, openRunner, type PolicyModel } from '../../../src/cli/application.js';
 import { openServerStore, recordKeeping } from '../../../src/cli/store.js';
 import { loadConfig } from '../../../src/config/index.js';
@@ -63,7 +64,7 @@ export async function openLoopHouse(
       'engine.maxSequences': 8,
       'engine.maxSequenceTokens': 640,
       'engine.threads': 1,
-      'rollout.turnTokens': 8,
+      'rollout.turnTokens': 4,
       'rollout.actionBudget': 1,
       'rollout.observationTokens': 96,
       'server.port': 0,
@@ -121,7 +122,7 @@ export async function openLoopHouse(
   });
   const runner = openRunner(
     config,
-    { engine: priority.users as PolicyModel['engine'], encoding },
+    { engine: priority.users, encoding },
     retriever,
     recordKeeping(store, config, logger),
   );
@@ -136,6 +137,8 @@ export async function openLoopHouse(
     },
   });
   const { url } = await server.listen();
+  // Until it has read the keys, a server lets nobody in.
+  while ((await fetch(`${url}/v1/models`)).status === 503) await sleep(20);
   return {
     url,
     loop: opened.loop,

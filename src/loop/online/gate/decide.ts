@@ -65,7 +65,8 @@ export interface GateVerdict {
 const LEAST_CHANGE = 1e-5;
 
 export function decideGate(evidence: GateEvidence, settings: GateSettings): GateVerdict {
-  const short = shortage(evidence, settings);
+  const { pairs, confirmation } = evidence;
+  const short = shortage(pairs.length, confirmation?.length ?? null, settings);
   if (short !== null) return { verdict: 'waits', tests: [], reasons: [short] };
   const tests = [
     probeTest(evidence),
@@ -81,15 +82,16 @@ export function decideGate(evidence: GateEvidence, settings: GateSettings): Gate
   return { verdict: reasons.length === 0 ? 'passed' : 'refused', tests, reasons };
 }
 
-/** Why the gate cannot decide yet; null where it can. */
+/** Why the gate cannot decide yet; null where it can. @param fresh  null: none are due */
 export function shortage(
-  { pairs, confirmation }: Pick<GateEvidence, 'pairs' | 'confirmation'>,
-  { questions }: GateSettings,
+  count: number,
+  fresh: number | null,
+  { questions }: Pick<GateSettings, 'questions'>,
 ): string | null {
-  if (pairs.length < questions)
-    return `the gate has ${pairs.length} questions and needs ${questions}: it waits for more labels by an admin or by two keys, or for a file in loop.gateData`;
-  if (confirmation !== null && confirmation.length < questions)
-    return `fresh questions must confirm now; ${confirmation.length} are left and ${questions} are needed: the gate waits`;
+  if (count < questions)
+    return `the gate has ${count} questions and needs ${questions}: it waits for more labels by an admin or by two keys, or for a file in loop.gateData`;
+  if (fresh !== null && fresh < questions)
+    return `fresh questions must confirm now; ${fresh} are left and ${questions} are needed: the gate waits`;
   return null;
 }
 

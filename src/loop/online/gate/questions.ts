@@ -1,6 +1,7 @@
 // Which questions judge and which teach: never both. Decided by a hash of the text, so that the same question asked
 // twice, by whomever, falls on the same side.
 
+import type { StoredMessage } from '../../../trajectory/index.js';
 import { sha256Hex } from '../../../util/digest.js';
 
 /** Of this split alone: another one must not share it, or what one holds out the other would train on. */
@@ -25,7 +26,8 @@ export const isHeldOut = (key: string): boolean =>
 
 export interface GateQuestion {
   readonly key: string;
-  readonly question: string;
+  /** The whole conversation; the last user message asks. */
+  readonly messages: readonly StoredMessage[];
   readonly goldenAnswers: readonly string[];
 }
 

@@ -6,7 +6,7 @@ export interface SequentialState {
   /** Sum of new minus old. */
   readonly sum: number;
   /** Log wealth of each bet. */
-  readonly logWealth: readonly number[];
+  readonly logWealth: number[];
 }
 
 export interface SequentialSettings {

@@ -1,0 +1,234 @@
+// `searchloop loop`: a hand on the loop of a running server, and single steps without one.
+
+import { Command } from 'commander';
+import type { Config } from '../config/index.js';
+import { homeFolder } from '../config/index.js';
+import { InvalidInputError, NotFoundError, UnavailableError } from '../errors.js';
+import { createPriority, type LoopStatus, readLoopState } from '../loop/index.js';
+import { ensureModel } from '../model/index.js';
+import { scoreRecord } from '../reward/index.js';
+import type { Tokenizer } from '../tokenizer/index.js';
+import { createTokenizer } from '../tokenizer/index.js';
+import { labelOf, type TrajectoryStore } from '../trajectory/index.js';
+import { openIndex, openPolicyModel } from './application.js';
+import { type CliContext, contextOf } from './context.js';
+import { openConfiguredLoop } from './loop-house.js';
+import { withStore } from './store.js';
+
+interface ServerFlags {
+  readonly url?: string;
+  readonly key?: string;
+}
+
+const ORDERS = {
+  step: 'one step at once, and the gate where it is due',
+  pause: 'stop learning; what is live stays live',
+  resume: 'go on',
+  rollback: 'go back to the version before, or to a published one',
+} as const;
+
+export function loopCommand(): Command {
+  const command = new Command('loop').description(
+    'learning from the traffic: what it does, and the hand on it',
+  );
+  command.addCommand(statusCommand());
+  for (const [name, description] of Object.entries(ORDERS))
+    command.addCommand(orderCommand(name as keyof typeof ORDERS, description));
+  return command.addCommand(runCommand()).addCommand(regradeCommand());
+}
+
+const onServer = (command: Command): Command =>
+  command
+    .option('--url <address>', 'of the server; default: server.host and server.port')
+    .option('--key <key>', 'an API key with the scope admin');
+
+function statusCommand(): Command {
+  return onServer(new Command('status'))
+    .description('what a running server learns; with --stored, what its store says')
+    .option('--stored', 'read the store instead of asking a server')
+    .action(async (flags: ServerFlags & { stored?: boolean }, self: Command) => {
+      const { config, output } = contextOf(self);
+      if (flags.stored) {
+        const state = await withStore(config, readLoopState);
+        if (state === null) throw new NotFoundError('the store knows of no loop: none has run yet');
+        const { name, step, live, published, counts } = state;
+        const known = `${published.length} published, ${counts.refused} refused, ${counts.rolledBack} rolled back`;
+        output.result(state, `${name}, step ${step}, live ${live}; ${known}`);
+        return;
+      }
+      const status = await call(config, flags, 'GET', '');
+      output.result(status, statusText(status));
+    });
+}
+
+function orderCommand(name: keyof typeof ORDERS, description: string): Command {
+  const command = onServer(new Command(name)).description(`${description} (of a running server)`);
+  if (name === 'pause' || name === 'rollback') command.option('--reason <text>', 'kept and told on');
+  if (name === 'rollback') command.option('--to <version>', 'a version that was published');
+  return command.action(async (flags: ServerFlags & { reason?: string; to?: string }, self: Command) => {
+    const { config, output } = contextOf(self);
+    const body = {
+      ...(flags.reason === undefined ? {} : { reason: flags.reason }),
+      ...(flags.to === undefined ? {} : { version: flags.to }),
+    };
+    const status = await call(config, flags, 'POST', `/${name}`, body);
+    output.result(status, statusText(status));
+  });
+}
+
+async function call(
+  { server }: Config,
+  { url, key }: ServerFlags,
+  method: 'GET' | 'POST',
+  path: string,
+  body?: object,
+): Promise<LoopStatus> {
+  const host = server.host.includes(':') ? `[${server.host}]` : server.host;
+  const base = url ?? `http://${host}:${server.port}`;
+  let answer: Response;
+  try {
+    answer = await fetch(new URL(`/admin/loop${path}`, base), {
+      method,
+      headers: {
+        'content-type': 'application/json',
+        ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+  } catch (cause) {
+    throw new UnavailableError(`no server answers at ${base}; --url names another`, { cause });
+  }
+  const value = (await answer.json()) as LoopStatus & { error?: { message: string } };
+  if (!answer.ok)
+    throw new InvalidInputError(
+      `${base} answers ${answer.status}: ${value.error?.message ?? 'no reason given'}`,
+    );
+  return value;
+}
+
+function runCommand(): Command {
+  return new Command('run')
+    .description('learn without a server: one step, and the gate where it is due')
+    .requiredOption('--once', 'one round (a server with loop.enabled goes on by itself)')
+    .action(async (_flags, self: Command) => {
+      const context = contextOf(self);
+      const status = await runOnce(context);
+      context.output.result(status, statusText(status));
+    });
+}
+
+async function runOnce({ config, output, signal }: CliContext): Promise<LoopStatus> {
+  const progress = output.progress();
+  const start = { onProgress: progress.on, onNote: output.note, signal };
+  const policy = await openPolicyModel(config, start).finally(() => progress.stop());
+  try {
+    const retriever = await openIndex(config, start).finally(() => progress.stop());
+    try {
+      return await withStore(config, async (store) => {
+        await store.useAuditor({
+          modelDigest: policy.engine.info.modelDigest,
+          tokenizer: policy.tokenizerSource,
+        });
+        const priority = createPriority(policy.engine, config.loop);
+        let failure: Error | null = null;
+        const hooks = {
+          signal,
+          onNote: output.note,
+          onFailure: (error: Error, doing: string) => {
+            output.note(`${doing}: ${error.message}`);
+            failure = error;
+          },
+        };
+        const opened = await openConfiguredLoop(config, { policy, priority, retriever, store }, hooks);
+        const stop = (): void => void opened.close();
+        signal.addEventListener('abort', stop);
+        try {
+          await opened.loop.once();
+          if (failure !== null) throw failure;
+          return opened.loop.status();
+        } finally {
+          signal.removeEventListener('abort', stop);
+          await opened.close();
+        }
+      });
+    } finally {
+      await retriever.close();
+    }
+  } finally {
+    await policy.close();
+  }
+}
+
+function regradeCommand(): Command {
+  return new Command('regrade')
+    .description('grade labelled answers anew, after the rule of rewards changed')
+    .action(async (_flags, self: Command) => {
+      const { config, output, signal } = contextOf(self);
+      const model = await ensureModel(config.model.policy, homeFolder(config), {
+        onNote: output.note,
+        signal,
+      });
+      const tokenizer = createTokenizer(await model.readTokenizer());
+      const done = await withStore(config, (store) => regrade(store, config, tokenizer, signal));
+      output.result(
+        done,
+        `${done.graded} answers graded by ${done.rule}, ${done.unlabelled} without a label left as they are`,
+      );
+    });
+}
+
+const AT_ONCE = 100;
+
+/** The reward of each labelled answer by the rule in force; an explicit reward stands as it was given. */
+export async function regrade(
+  store: Pick<TrajectoryStore, 'list' | 'read' | 'feedbackOf' | 'setGrades'>,
+  { training }: Pick<Config, 'training'>,
+  tokenizer: Tokenizer,
+  signal?: AbortSignal,
+): Promise<{ readonly graded: number; readonly unlabelled: number; readonly rule: string }> {
+  const { rewardRule, formatWeight, searchCost } = training;
+  const rule = `${rewardRule}, format ${formatWeight}, search ${searchCost}`;
+  let [graded, unlabelled, cursor] = [0, 0, 0];
+  for (;;) {
+    signal?.throwIfAborted();
+    const heads = await store.list({ labelled: true }, { cursor, limit: AT_ONCE, order: 'oldest' });
+    const last = heads.at(-1);
+    if (last === undefined) return { graded, unlabelled, rule };
+    cursor = last.sequence;
+    const ids = heads.map(({ id }) => id);
+    const feedback = await store.feedbackOf(ids);
+    const grades = (await store.read(ids)).flatMap(({ record }) => {
+      const label = labelOf(feedback.filter(({ trajectoryId }) => trajectoryId === record.id));
+      if (label.kind === 'none') return [];
+      if (label.kind === 'reward')
+        return [{ id: record.id, value: label.value, source: 'feedback', rule: 'as given' }];
+      const settings = { rule: rewardRule, formatWeight, searchCost };
+      const { reward } = scoreRecord(record, tokenizer, label.answers, settings);
+      return [{ id: record.id, value: reward, source: 'gold', rule }];
+    });
+    graded += await store.setGrades(grades);
+    unlabelled += heads.length - grades.length;
+  }
+}
+
+function statusText(status: LoopStatus): string {
+  const { counts, labels, last_gate: gate, watch } = status;
+  const why = status.paused_for ?? status.waits_for ?? status.last_error;
+  const unusable = Object.entries(labels.logged_unusable).map(([reason, count]) => `  ${count}  ${reason}`);
+  return [
+    `${status.state}${why === null ? '' : `: ${why}`}`,
+    `step      ${status.step}, mode ${status.mode}`,
+    `live      ${status.live}`,
+    `versions  ${counts.published} published, ${counts.refused} refused, ${counts.rolled_back} rolled back`,
+    `labels    ${labels.answers} answers; ${labels.questions_to_train_on} questions to train on, ${labels.questions_to_judge_by} to judge by`,
+    ...(status.mode === 'logged' ? [`logged    ${labels.logged_usable} can be used; not:`, ...unusable] : []),
+    ...(watch === null
+      ? []
+      : [
+          `watched   ${watch.version.slice(0, 12)} against ${watch.against.slice(0, 12)}: ${watch.pairs} pairs`,
+        ]),
+    ...(gate === null ? [] : [`gate      ${gate.version.slice(0, 12)} ${gate.verdict}`]),
+    ...(gate?.tests.map(({ passed, words }) => `  ${passed ? 'yes' : 'no '}  ${words}`) ?? []),
+    ...(gate?.tests.length === 0 ? gate.reasons.map((reason) => `  ${reason}`) : []),
+  ].join('\n');
+}

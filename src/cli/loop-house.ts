@@ -1,0 +1,34 @@
+// The loop of a server or of `loop run --once`, put together from what is open already.
+
+import { availableParallelism } from 'node:os';
+import { type Config, dataFolder, homeFolder } from '../config/index.js';
+import { type LoopOptions, loopFolder, type OpenedLoop, openLoop, type Priority } from '../loop/index.js';
+import type { Retriever } from '../retrieval/index.js';
+import { loadPrompts } from '../rollout/index.js';
+import type { TrajectoryStore } from '../trajectory/index.js';
+import type { PolicyModel } from './application.js';
+
+export function openConfiguredLoop(
+  config: Config,
+  house: {
+    readonly policy: PolicyModel;
+    readonly priority: Priority;
+    readonly retriever: Retriever;
+    readonly store: TrajectoryStore;
+  },
+  hooks: Pick<LoopOptions, 'onNote' | 'onFailure' | 'signal'>,
+): Promise<OpenedLoop> {
+  const { policy, priority, retriever, store } = house;
+  const { engine, encoding } = policy;
+  return openLoop({
+    ...hooks,
+    config,
+    folder: loopFolder(dataFolder(config)),
+    home: homeFolder(config),
+    engine,
+    priority,
+    parts: { retriever, tokenizer: encoding.tokenizer, encoding, prompts: loadPrompts(config.rollout) },
+    store,
+    threads: availableParallelism(),
+  });
+}

@@ -1,0 +1,156 @@
+// What the gate is told: both versions' answers to the same questions, the distance from the start, the probe.
+
+import { type Generator, RAW_POLICY } from '../../../engine/index.js';
+import { scoreRecord } from '../../../reward/index.js';
+import { type Encoding, inlineEncoding, type RolloutRequest } from '../../../rollout/index.js';
+import { derivedSeed } from '../../../training/index.js';
+import { type IdleJob, type IdleRollouts, rollIdle } from '../idle-rollouts.js';
+import { sampledKl, scoreTokens } from '../score-tokens.js';
+import type { GateAnswer, GatePair } from './decide.js';
+import type { GateQuestion } from './questions.js';
+
+/** A version as the engine is asked for it; null is the base model. */
+export type AdapterName = string | null;
+
+export class GateMeasures {
+  /** Greedy answers of a version to a question do not change: those of the live one are asked for once. */
+  readonly #answers = new Map<string, GateAnswer>();
+
+  constructor(private readonly house: IdleRollouts) {}
+
+  async pairs(
+    questions: readonly GateQuestion[],
+    candidate: AdapterName,
+    other: AdapterName,
+    signal: AbortSignal,
+  ): Promise<GatePair[]> {
+    const ours = await this.#answersOf(questions, candidate, signal);
+    const theirs = await this.#answersOf(questions, other, signal);
+    return questions.map(({ key }, i) => ({
+      id: key,
+      candidate: ours[i] as GateAnswer,
+      live: theirs[i] as GateAnswer,
+    }));
+  }
+
+  /** KL(candidate, reference) in nats a token, from answers that the candidate samples at temperature 1. */
+  async kl(
+    questions: readonly GateQuestion[],
+    candidate: AdapterName,
+    reference: AdapterName,
+    signal: AbortSignal,
+  ): Promise<number> {
+    const jobs = questions.map((question) => jobOf(question, candidate, 1));
+    const records = await rollIdle(this.house, jobs, signal);
+    const scored = [];
+    for (const record of records) {
+      const other = await this.#undisturbed(signal, (generator) => scoreTokens(generator, record, reference));
+      scored.push({ own: record.logprobs, other, mask: record.lossMask });
+    }
+    return sampledKl(scored);
+  }
+
+  /** Largest difference in a log-probability of the first token after a prompt, among the likeliest of both. */
+  async probeChange(
+    question: GateQuestion,
+    a: AdapterName,
+    b: AdapterName,
+    signal: AbortSignal,
+  ): Promise<number> {
+    const { priority, parts } = this.house;
+    const messages = question.messages as RolloutRequest['messages'];
+    const prompt = await encodingOf(parts).prompt(messages, priority.users.info.maxSequenceTokens);
+    const likely = (adapter: AdapterName) =>
+      this.#undisturbed(signal, (generator) => firstLogprobs(generator, prompt, adapter));
+    const [first, second] = [await likely(a), await likely(b)];
+    let change = 0;
+    for (const [id, logprob] of first) {
+      const other = second.get(id);
+      // A token that left the likeliest twenty has changed a lot.
+      change = Math.max(change, other === undefined ? 1 : Math.abs(logprob - other));
+    }
+    return change;
+  }
+
+  async #answersOf(
+    questions: readonly GateQuestion[],
+    adapter: AdapterName,
+    signal: AbortSignal,
+  ): Promise<GateAnswer[]> {
+    const { parts } = this.house;
+    const nameOf = ({ key }: GateQuestion): string => `${adapter} ${parts.retriever?.snapshotId} ${key}`;
+    const open = questions.filter((question) => !this.#answers.has(nameOf(question)));
+    const records = await rollIdle(
+      this.house,
+      open.map((question) => jobOf(question, adapter, 0)),
+      signal,
+    );
+    for (const [i, question] of open.entries()) {
+      const record = records[i]!;
+      const { validActions, invalidActions } = record;
+      const { em } = scoreRecord(record, parts.tokenizer, question.goldenAnswers);
+      this.#answers.set(nameOf(question), { em, validActions, invalidActions });
+    }
+    const answers = questions.map((question) => this.#answers.get(nameOf(question)) as GateAnswer);
+    this.#shrink();
+    return answers;
+  }
+
+  /** Does it again when a user came in between. */
+  async #undisturbed<T>(signal: AbortSignal, work: (generator: Generator) => Promise<T>): Promise<T> {
+    for (;;) {
+      const { generator, yielded } = this.house.priority.training(signal);
+      try {
+        const result = await work(generator);
+        if (!yielded()) return result;
+      } catch (error) {
+        if (signal.aborted || !yielded()) throw error;
+      }
+    }
+  }
+
+  #shrink(): void {
+    const most = 20_000;
+    for (const name of this.#answers.keys()) {
+      if (this.#answers.size <= most) return;
+      this.#answers.delete(name);
+    }
+  }
+}
+
+const encodingOf = ({ encoding, tokenizer }: IdleRollouts['parts']): Encoding =>
+  encoding ?? inlineEncoding(tokenizer);
+
+const jobOf = ({ key, messages }: GateQuestion, adapter: AdapterName, temperature: number): IdleJob => ({
+  id: `gate-${key}`,
+  groupId: null,
+  messages,
+  seed: derivedSeed('gate', key),
+  adapter,
+  temperature,
+});
+
+async function firstLogprobs(
+  generator: Generator,
+  prompt: readonly number[],
+  adapter: AdapterName,
+): Promise<Map<number, number>> {
+  const sequence = await generator.open({ adapter, maxLength: prompt.length + 1 });
+  try {
+    sequence.append(prompt);
+    const turn = sequence.generate({
+      sampling: { ...RAW_POLICY, temperature: 0 },
+      maxTokens: 1,
+      stopStrings: [],
+      stopTokenIds: [],
+      ignoreEos: true,
+      topLogprobs: 20,
+    });
+    const likely = new Map<number, number>();
+    for await (const { token } of turn)
+      for (const { id, logprob } of token.alternatives ?? []) likely.set(id, logprob);
+    return likely;
+  } finally {
+    sequence.close();
+  }
+}

@@ -1,0 +1,109 @@
+// Rollouts in idle time: any of them may be sent away at any step, and is then begun again with the same seed.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { RAW_POLICY } from '../../engine/index.js';
+import { CancelledError, UnavailableError } from '../../errors.js';
+import { createRolloutRunner, type RolloutRequest } from '../../rollout/index.js';
+import type { StoredMessage, TrajectoryRecord } from '../../trajectory/index.js';
+import type { RolloutParts } from '../offline/lock-step-rollouts.js';
+import type { Priority } from './priority.js';
+
+export interface IdleJob {
+  readonly id: string;
+  readonly groupId: string | null;
+  readonly messages: readonly StoredMessage[];
+  readonly seed: number;
+  /** Name or version; null is the base model. */
+  readonly adapter: string | null;
+  /** 0 is greedy. */
+  readonly temperature: number;
+}
+
+export interface IdleRollouts {
+  readonly priority: Priority;
+  readonly parts: RolloutParts;
+  readonly topK: number;
+}
+
+/** Pause of a worker that is not among those allowed beside users. */
+const STAND_BACK_MS = 50;
+
+/**
+ * @returns records in the order of the jobs
+ * @throws {CancelledError} the signal fired
+ */
+export async function rollIdle(
+  house: IdleRollouts,
+  jobs: readonly IdleJob[],
+  signal: AbortSignal,
+  onRecord: (done: number) => void = () => {},
+): Promise<TrajectoryRecord[]> {
+  const records: TrajectoryRecord[] = [];
+  let next = 0;
+  let done = 0;
+  const failed = new AbortController();
+  const stop = AbortSignal.any([signal, failed.signal]);
+  const workers = Math.min(jobs.length, house.priority.concurrency);
+  const work = async (place: number): Promise<void> => {
+    while (next < jobs.length) {
+      while (place >= house.priority.concurrency) await sleep(STAND_BACK_MS, undefined, { signal: stop });
+      const at = next++;
+      if (at >= jobs.length) return;
+      records[at] = await rollOne(house, jobs[at] as IdleJob, stop);
+      onRecord(++done);
+    }
+  };
+  const settled = await Promise.allSettled(
+    Array.from({ length: workers }, (_, place) =>
+      work(place).catch((error: unknown) => {
+        failed.abort();
+        throw error;
+      }),
+    ),
+  );
+  if (signal.aborted) throw new CancelledError();
+  const faults = settled.flatMap((item) => (item.status === 'rejected' ? [item.reason as Error] : []));
+  // Those that the first fault stopped are not its cause.
+  const fault = faults.find((error) => !(error instanceof CancelledError) && error.name !== 'AbortError');
+  if (faults.length > 0) throw fault ?? faults[0];
+  return records;
+}
+
+async function rollOne(house: IdleRollouts, job: IdleJob, signal: AbortSignal): Promise<TrajectoryRecord> {
+  for (;;) {
+    const { generator, yielded } = house.priority.training(signal);
+    try {
+      const record = await attempt(house, generator, job, signal);
+      if (record !== null) return record;
+    } catch (error) {
+      if (signal.aborted || !yielded()) throw error;
+    }
+    if (signal.aborted) throw new CancelledError();
+    if (!yielded()) throw new UnavailableError(`rollout ${job.id} was cancelled by the engine`);
+  }
+}
+
+/** Null where it was cancelled. */
+async function attempt(
+  { parts, topK }: IdleRollouts,
+  generator: ReturnType<Priority['training']>['generator'],
+  job: IdleJob,
+  signal: AbortSignal,
+): Promise<TrajectoryRecord | null> {
+  const request: RolloutRequest = {
+    id: job.id,
+    ...(job.groupId === null ? {} : { groupId: job.groupId }),
+    method: 'search-r1',
+    messages: job.messages as RolloutRequest['messages'],
+    sampling: { ...RAW_POLICY, temperature: job.temperature },
+    seed: job.seed,
+    adapter: job.adapter,
+    topK,
+    forceAnswer: false,
+    keeping: null,
+    signal,
+  };
+  for await (const event of createRolloutRunner({ ...parts, generator }).run(request))
+    if (event.type === 'done') return event.finish === 'cancelled' ? null : event.record;
+  return null;
+}

@@ -1,0 +1,143 @@
+// The gate at work: which questions, measured how, with what error left to spend; the verdict is `decideGate`'s.
+
+import { checkpointFolder } from '../../training/index.js';
+import { decideGate, type GateVerdict, shortage } from './gate/decide.js';
+import { GateMeasures } from './gate/measure.js';
+import { type GateQuestion, gateSlices, questionKey } from './gate/questions.js';
+import type { LoopHouse } from './house.js';
+import { checkpointsOf } from './house.js';
+import type { LabelIndex } from './labels.js';
+import type { Versions } from './publish.js';
+import type { LoopState } from './state.js';
+import { alphaOfAttempt } from './statistics/alpha-spending.js';
+
+/** Answers sampled to measure the distance from the start. */
+const KL_ANSWERS = 8;
+const CANDIDATE = 'loop-candidate';
+
+export class Judge {
+  readonly #measures: GateMeasures;
+  /** Questions that were too few when the gate last looked. */
+  #shortOf: string | null = null;
+
+  constructor(
+    private readonly house: LoopHouse,
+    private readonly versions: Versions,
+  ) {
+    this.#measures = new GateMeasures({
+      priority: house.priority,
+      parts: house.serving,
+      topK: house.topK,
+    });
+  }
+
+  /** An admin's questions and trusted labels of held-out traffic. */
+  pool(labels: LabelIndex): GateQuestion[] {
+    const own = this.house.gateQuestions.map(({ question, goldenAnswers }) => ({
+      key: questionKey(question),
+      messages: [{ role: 'user', content: question }],
+      goldenAnswers,
+    }));
+    return [...labels.toJudge(), ...own];
+  }
+
+  /** Nothing has come since the gate said that it must wait. */
+  knewShort(state: LoopState, pool: readonly GateQuestion[]): boolean {
+    return this.#shortOf === placeOf(state, pool);
+  }
+
+  async judge(
+    state: LoopState,
+    pool: readonly GateQuestion[],
+    signal: AbortSignal,
+  ): Promise<{ readonly verdict: GateVerdict; readonly state: LoopState }> {
+    const { gate } = this.house;
+    const { stretch, ledger } = state;
+    const version = ledger?.version ?? state.live;
+    const { working, fresh } = gateSlices(
+      pool,
+      new Set(stretch.used),
+      new Set(stretch.working),
+      gate.questions,
+    );
+    const isConfirming = this.#mustConfirm(state);
+    const short = shortage(working.length, isConfirming ? fresh.length : null, gate);
+    if (short !== null) {
+      this.#shortOf = placeOf(state, pool);
+      return this.#told(state, version, { verdict: 'waits', tests: [], reasons: [short] });
+    }
+    const evidence = await this.#measure(state, working, isConfirming ? fresh : null, signal);
+    const verdict = decideGate(evidence, gate);
+    const keys = (list: readonly GateQuestion[]): string[] => list.map(({ key }) => key);
+    const tried = { ...stretch, attempts: stretch.attempts + 1, working: keys(working) };
+    const isConfirmed = isConfirming && verdict.verdict === 'passed';
+    return this.#told(
+      {
+        ...state,
+        confirmed: isConfirmed ? version : state.confirmed,
+        stretch: isConfirmed
+          ? { ...tried, attempts: 0, working: keys(fresh), used: [...stretch.used, ...keys(working)] }
+          : isConfirming
+            ? { ...tried, used: [...stretch.used, ...keys(fresh)] }
+            : tried,
+      },
+      version,
+      verdict,
+    );
+  }
+
+  #mustConfirm({ stretch }: LoopState): boolean {
+    const { confirmEvery, maxAttempts } = this.house.gate;
+    if (confirmEvery === 0) return false;
+    return stretch.publications + 1 >= confirmEvery || stretch.attempts >= maxAttempts;
+  }
+
+  async #measure(
+    state: LoopState,
+    working: readonly GateQuestion[],
+    fresh: readonly GateQuestion[] | null,
+    signal: AbortSignal,
+  ) {
+    const { engine, folder, gate } = this.house;
+    const checkpoint = checkpointFolder(checkpointsOf(folder), state.ledger?.trainerStep ?? 0);
+    const { version } = await engine.loadAdapter(CANDIDATE, checkpoint, { replace: true });
+    // Asked for by version: answers that are kept for the next verdict must be those of a content, not of a name.
+    const live = await this.#adapterOf(state.live);
+    const start = await this.#adapterOf(state.start);
+    const measures = this.#measures;
+    return {
+      probeChange: await measures.probeChange(working[0] as GateQuestion, version, live, signal),
+      pairs: await measures.pairs(working, version, live, signal),
+      alpha: alphaOfAttempt(gate.alpha, state.stretch.attempts + 1),
+      kl: await measures.kl(working.slice(0, KL_ANSWERS), version, start, signal),
+      deletedRecords: state.deletedRecords,
+      confirmation:
+        fresh === null
+          ? null
+          : await measures.pairs(fresh, version, await this.#adapterOf(state.confirmed), signal),
+    };
+  }
+
+  async #adapterOf(version: string): Promise<string | null> {
+    return (await this.versions.ready(version)) === null ? null : version;
+  }
+
+  #told(state: LoopState, version: string, verdict: GateVerdict): { verdict: GateVerdict; state: LoopState } {
+    const tests = verdict.tests.map((test) => ({
+      ...test,
+      value: Number.isFinite(test.value) ? test.value : null,
+    }));
+    const lastGate = {
+      version,
+      verdict: verdict.verdict,
+      reasons: [...verdict.reasons],
+      tests,
+      at: Date.now(),
+    };
+    const stepsSinceGate = verdict.verdict === 'waits' ? state.stepsSinceGate : 0;
+    return { verdict, state: { ...state, lastGate, stepsSinceGate } };
+  }
+}
+
+const placeOf = ({ stretch, live }: LoopState, pool: readonly GateQuestion[]): string =>
+  `${pool.length} ${stretch.publications} ${stretch.attempts} ${live}`;

@@ -1,0 +1,84 @@
+// Logged answers as training data: which may be used, and why the others may not.
+
+import { policyDistance } from '../../training/index.js';
+import type { StoredTrajectory } from '../../trajectory/index.js';
+import type { LabelledAnswer } from './labels.js';
+
+export const UNUSABLE = [
+  'not explored (temperature 0 or cut sampling)',
+  'held out',
+  'other method',
+  'other model',
+  'failed the audit',
+  'not audited',
+  'answer was forced',
+  'ended by its asker',
+  'trained on before',
+  'too far from the present policy',
+] as const;
+export type Unusable = (typeof UNUSABLE)[number];
+
+export interface LoggedLimits {
+  /** Nats a token, k3 of the version that sampled against the present one. */
+  readonly maxKl: number;
+  /** Share of tokens whose importance ratio is above 2 or below 1/2. */
+  readonly maxFarShare: number;
+}
+
+/** Limits that hold days after sampling, when versions say little about distance. */
+export const LOGGED_LIMITS: LoggedLimits = { maxKl: 0.1, maxFarShare: 0.1 };
+
+export interface LoggedRules {
+  readonly modelDigest: string;
+  readonly mayTeach: (answer: LabelledAnswer) => boolean;
+  readonly wasUsed: (id: string) => boolean;
+}
+
+/** By the record's head alone; null: it may be read and looked at more closely. */
+export function unusableHead(answer: LabelledAnswer, rules: LoggedRules): Unusable | null {
+  const { head } = answer;
+  if (head.source !== 'explore' || head.temperature !== 1) return UNUSABLE[0];
+  if (head.method !== 'search-r1') return 'other method';
+  if (head.modelDigest !== rules.modelDigest) return 'other model';
+  if (head.auditState === 'quarantined') return 'failed the audit';
+  if (head.auditState === 'unchecked') return 'not audited';
+  if (head.stop === 'cancelled' || head.stop === 'stop') return 'ended by its asker';
+  if (!rules.mayTeach(answer)) return 'held out';
+  return rules.wasUsed(head.id) ? 'trained on before' : null;
+}
+
+/** By the whole record. Only the raw policy's own distribution can be reweighted. */
+export function unusableRecord({ record }: StoredTrajectory): Unusable | null {
+  const { temperature, topP, topK, minP, frequencyPenalty, presencePenalty, repetitionPenalty, logitBias } =
+    record.sampling;
+  const isRaw =
+    temperature === 1 &&
+    topP === 1 &&
+    topK === 0 &&
+    minP === 0 &&
+    frequencyPenalty === 0 &&
+    presencePenalty === 0 &&
+    repetitionPenalty === 1 &&
+    Object.keys((logitBias ?? {}) as object).length === 0;
+  if (!isRaw) return UNUSABLE[0];
+  if (record.forced) return 'answer was forced';
+  // Cut at the asker's own limit of tokens: not what the policy would have done.
+  return record.stop === 'length' && record.sampling.maxTokens !== null ? 'ended by its asker' : null;
+}
+
+/**
+ * @param now  [T] log-probabilities of the record's tokens under the policy that would be trained
+ */
+export function isTooFar(
+  { record }: StoredTrajectory,
+  now: ArrayLike<number>,
+  limits: LoggedLimits = LOGGED_LIMITS,
+): boolean {
+  const { kl, farShare } = policyDistance(record.logprobs, now, record.lossMask);
+  return !(kl <= limits.maxKl && farShare <= limits.maxFarShare);
+}
+
+const ASKING = /\b(who|whom|whose|what|which|when|where|why|how many|how much|how)\b/iu;
+
+/** Questions that are about as hard as one another share a baseline: those that ask for the same kind of thing. */
+export const clusterOf = (question: string): string => ASKING.exec(question)?.[1]?.toLowerCase() ?? 'other';

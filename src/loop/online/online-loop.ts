@@ -1,0 +1,455 @@
+// The loop, top to bottom: look for labels, roll out, reward, train, judge, publish, watch, roll back.
+//
+// One thing at a time. What is done is written down before the next thing begins; whatever breaks off in between is begun
+// anew, so a kill at any point loses a step at most. Users' requests never wait for any of it.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { CancelledError, InvalidInputError, NonFiniteError, NotFoundError } from '../../errors.js';
+import { type RunningBaselineState, RunningBaselines, type Trainer } from '../../training/index.js';
+import { guardStep } from './collapse-guard.js';
+import { questionKey } from './gate/questions.js';
+import { healthOf } from './health.js';
+import type { LoopHouse } from './house.js';
+import { Judge } from './judge.js';
+import { LabelIndex } from './labels.js';
+import {
+  type Batch,
+  loggedAnswers,
+  loggedBatch,
+  missingForStep,
+  type Plan,
+  replayBatch,
+  trainOn,
+} from './learn.js';
+import { Publisher } from './publisher.js';
+import { type LoopState, moved } from './state.js';
+import type { LoopEvent } from './states.js';
+import { type SequentialSettings, sequentialVerdict } from './statistics/sequential-test.js';
+import { type LoopStatus, statusOf } from './status.js';
+import { TrainerKeeper } from './trainer-keeper.js';
+import { observeOutcomes } from './watch.js';
+import { type LoopNews, sendNews } from './webhooks.js';
+
+/** How the loop wants questions answered that name neither version nor temperature. */
+export interface LoopTraffic {
+  /** Share that is sampled at temperature 1 and marked, so that something can be learned from it. */
+  readonly exploreShare: number;
+  /** A new version on trial, and its share; null: there is none. */
+  readonly canary: { readonly adapter: string; readonly version: string; readonly share: number } | null;
+}
+
+/** What can be asked of a running loop. */
+export interface LoopControl {
+  status(): LoopStatus;
+  traffic(): LoopTraffic;
+  pause(reason: string): Promise<LoopStatus>;
+  resume(): Promise<LoopStatus>;
+  /** One step at once, though fewer questions are there than a step waits for, then the gate where it is due. */
+  step(): Promise<LoopStatus>;
+  /** Goes back to the version before, or to one that was published. @throws {NotFoundError} there is none */
+  rollback(reason: string, version?: string): Promise<LoopStatus>;
+}
+
+/** Rejected or failed steps in a row that pause the loop. */
+const MOST_FAILURES = 3;
+
+export class OnlineLoop implements LoopControl {
+  readonly #labels: LabelIndex;
+  readonly #judge: Judge;
+  readonly #publisher: Publisher;
+  readonly #trainers: TrainerKeeper;
+  readonly #closed = new AbortController();
+  /** Ends what is going on. */
+  #work = new AbortController();
+  #wake = new AbortController();
+  #turn: Promise<unknown> = Promise.resolve();
+  #running: Promise<void> | null = null;
+  #used: Set<string> | null = null;
+  #failures = 0;
+  #lastError: string | null = null;
+  #progress: { readonly done: number; readonly total: number } | null = null;
+
+  constructor(
+    private readonly house: LoopHouse,
+    private state: LoopState,
+    startName: string | null,
+  ) {
+    const reserved = new Set(house.gateQuestions.map(({ question }) => questionKey(question)));
+    this.#labels = new LabelIndex(house.store, reserved);
+    this.#publisher = new Publisher(house, { version: state.start, name: startName });
+    this.#judge = new Judge(house, this.#publisher.versions);
+    this.#trainers = new TrainerKeeper(house);
+  }
+
+  /** The version that was live last is live again; what broke off is begun anew. */
+  async start(): Promise<void> {
+    this.state = await this.#publisher.restore(this.state);
+    if (this.state.name !== 'paused') this.state = { ...this.state, name: 'waiting' };
+    await this.#publisher.save(this.state);
+  }
+
+  /** Where the next questions shall go. */
+  traffic(): LoopTraffic {
+    const { mode, exploreShare } = this.house.settings;
+    const { watch } = this.state;
+    const adapter =
+      watch === null || watch.share >= 1 ? null : this.#publisher.versions.nameOf(watch.version);
+    return {
+      exploreShare: mode === 'logged' ? exploreShare : 0,
+      canary:
+        adapter === null || watch === null ? null : { adapter, version: watch.version, share: watch.share },
+    };
+  }
+
+  /** Works until it is closed. */
+  runInBackground(): void {
+    this.#running ??= this.#run();
+  }
+
+  /** One round: a step where it is possible, the gate where it is due. @returns whether anything was done */
+  once(): Promise<boolean> {
+    return this.#inTurn(() => this.#round(true));
+  }
+
+  status(): LoopStatus {
+    const { usable, unusable } = loggedAnswers(
+      this.house,
+      this.#labels,
+      (id) => this.#used?.has(id) ?? false,
+    );
+    return statusOf(this.state, {
+      labelled: this.#labels.answers().length,
+      replayable: this.#labels.toReplay().size,
+      judging: this.#labels.toJudge().length + this.house.gateQuestions.length,
+      loggedUsable: usable.length,
+      loggedUnusable: unusable,
+      mode: this.house.settings.mode,
+      progress: this.#progress,
+      busy: this.house.priority.busy,
+      yields: this.house.priority.yields,
+      lastError: this.#lastError,
+    });
+  }
+
+  async pause(reason: string): Promise<LoopStatus> {
+    this.#interrupt();
+    await this.#inTurn(() => this.#pause(reason));
+    return this.status();
+  }
+
+  async resume(): Promise<LoopStatus> {
+    await this.#inTurn(async () => {
+      if (this.state.name !== 'paused') return;
+      this.#failures = 0;
+      await this.#move('resume', { pausedFor: null });
+    });
+    this.#wake.abort();
+    return this.status();
+  }
+
+  async step(): Promise<LoopStatus> {
+    await this.#inTurn(async () => {
+      if (this.state.name === 'paused')
+        throw new InvalidInputError(`the loop is paused: ${this.state.pausedFor}; resume it first`);
+      await this.#round(true);
+    });
+    return this.status();
+  }
+
+  async rollback(reason: string, version?: string): Promise<LoopStatus> {
+    this.#interrupt();
+    await this.#inTurn(() => this.#rollBack(reason, version));
+    return this.status();
+  }
+
+  /** Ends the work at the next decode step or micro-batch. Idempotent. */
+  async close(): Promise<void> {
+    this.#closed.abort();
+    this.#work.abort();
+    this.#wake.abort();
+    await this.#running;
+    await this.#turn;
+    await this.#trainers.close();
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#closed.signal.aborted) {
+      let worked = false;
+      try {
+        if (this.state.name !== 'paused') worked = await this.#inTurn(() => this.#round(false));
+      } catch (error) {
+        if (!(error instanceof CancelledError)) this.house.onFailure(error as Error, 'a round of the loop');
+      }
+      if (!worked) await this.#rest();
+    }
+  }
+
+  async #rest(): Promise<void> {
+    this.#wake = new AbortController();
+    const signal = AbortSignal.any([this.#wake.signal, this.#closed.signal]);
+    await sleep(this.house.settings.pollMs, undefined, { signal, ref: false }).catch(() => {});
+  }
+
+  async #round(isAsked: boolean): Promise<boolean> {
+    if (this.state.name === 'paused' || this.#closed.signal.aborted) return false;
+    this.#work = new AbortController();
+    try {
+      const news = await this.#labels.refresh();
+      await this.#watch(news);
+      if (this.state.name !== 'waiting') return false;
+      if (await this.#judgeWhereDue()) return true;
+      const stepped = await this.#stepWherePossible(isAsked);
+      if (stepped && this.state.name === 'waiting') await this.#judgeWhereDue();
+      this.#failures = 0;
+      this.#lastError = null;
+      return stepped;
+    } catch (error) {
+      await this.#breakOff(error as Error);
+      return false;
+    } finally {
+      this.#progress = null;
+    }
+  }
+
+  // ---- learn
+
+  async #stepWherePossible(isAsked: boolean): Promise<boolean> {
+    this.#used ??= await this.#readUsed();
+    const wasUsed = (id: string): boolean => this.#used?.has(id) ?? false;
+    const missing = this.#unjudged() ?? missingForStep(this.house, this.#labels, wasUsed);
+    if (missing !== null && !(isAsked && this.#hasAny(wasUsed))) {
+      this.state = { ...this.state, waitsFor: missing };
+      return false;
+    }
+    await this.#move('begin', { waitsFor: null });
+    const trainer = await this.#trainers.at(this.state);
+    const plan = await this.#plan(trainer);
+    const { signal } = this.#work;
+    const batch =
+      this.house.settings.mode === 'replay'
+        ? await replayBatch(this.house, this.#labels, plan, signal, (done, total) => {
+            this.#progress = { done, total };
+          })
+        : await loggedBatch(this.house, this.#labels, plan, wasUsed, signal);
+    if (batch.rollouts.length === 0) {
+      await this.#move('failed', { ...batch.place, waitsFor: 'no rollout of the step could be used' });
+      return false;
+    }
+    await this.#move('rolled');
+    await this.#train(trainer, batch, plan);
+    return true;
+  }
+
+  #hasAny(wasUsed: (id: string) => boolean): boolean {
+    return this.house.settings.mode === 'replay'
+      ? this.#labels.toReplay().size > 0
+      : loggedAnswers(this.house, this.#labels, wasUsed).usable.length > 0;
+  }
+
+  /** A gate that waits for questions must not let training run ahead for ever. */
+  #unjudged(): string | null {
+    const { stepsSinceGate, lastGate } = this.state;
+    const most = 4 * this.house.settings.gateEvery;
+    return stepsSinceGate >= most && lastGate?.verdict === 'waits' ? (lastGate.reasons[0] ?? null) : null;
+  }
+
+  /** The trainer's policy, where the engine can sample from it. */
+  async #plan(trainer: Trainer): Promise<Plan> {
+    const { folder, version } = trainer.committed;
+    const adapter = 'loop-training';
+    const loaded = await this.house.engine.loadAdapter(adapter, folder, { replace: true });
+    if (loaded.version !== version)
+      throw new InvalidInputError(
+        `${folder}: the engine loaded version ${loaded.version}, expected ${version}`,
+      );
+    const { pass, cursor, seed, step } = this.state;
+    return { step: step + 1, seed, adapter, place: { pass, cursor } };
+  }
+
+  async #train(trainer: Trainer, batch: Batch, plan: Plan): Promise<void> {
+    const baselines = new RunningBaselines(trainer.carried.baselines as RunningBaselineState | undefined);
+    const report = await trainOn(this.house, trainer, batch, plan, baselines, this.#work.signal);
+    for (const { question, scores } of batch.rollouts) baselines.update(question.dataset, scores.reward);
+    const health = healthOf(
+      batch.rollouts.map(({ record, scores }) => ({
+        record,
+        groupId: record.groupId ?? record.id,
+        reward: scores.reward,
+        isRight: scores.em === 1 || scores.reward >= 1,
+      })),
+      report.metrics,
+      this.house.training.tokenizer,
+    );
+    const guard = guardStep(this.state.guard, health);
+    if (guard.alarms.length > 0) {
+      await this.#collapse(guard.alarms);
+      return;
+    }
+    const metrics = { ...report.metrics, ...health };
+    const next = await this.#trainers.commit(this.state, trainer, { batch, plan, baselines, metrics });
+    this.state = {
+      ...next,
+      guard: guard.state,
+      stableStep: guard.stable ? trainer.step : this.state.stableStep,
+    };
+    await this.#publisher.save(this.state);
+    for (const { record } of batch.rollouts) this.#used?.add(record.id);
+    this.house.onNote(`step ${this.state.step} is committed`, metrics);
+    await this.#trainers.prune(this.state);
+  }
+
+  /** The step is thrown away, and training goes on from the last stable one once somebody has looked at it. */
+  async #collapse(alarms: readonly string[]): Promise<void> {
+    const back = await this.#trainers.returnTo(this.state, this.state.stableStep);
+    const reason = `the policy begins to collapse: ${alarms.join('; ')}; training is back at its step ${this.state.stableStep}`;
+    await this.#move('collapsed', { ...back, pausedFor: reason });
+    this.#tell('paused', null, [reason]);
+  }
+
+  // ---- judge and publish
+
+  async #judgeWhereDue(): Promise<boolean> {
+    const { ledger, live, stepsSinceGate, watch } = this.state;
+    if (ledger === null || ledger.version === live || stepsSinceGate < this.house.settings.gateEvery)
+      return false;
+    // One trial at a time: the next candidate waits until users have had their say on the last.
+    if (watch !== null && watch.share < 1) return false;
+    const pool = this.#judge.pool(this.#labels);
+    if (this.#judge.knewShort(this.state, pool)) return false;
+    await this.#move('due');
+    const { verdict, state } = await this.#judge.judge(this.state, pool, this.#work.signal);
+    this.state = state;
+    if (verdict.verdict === 'waits') {
+      await this.#move('short', { waitsFor: verdict.reasons[0] ?? null });
+      return false;
+    }
+    if (verdict.verdict === 'refused') await this.#refuse(ledger.version, verdict.reasons);
+    else await this.#publish(ledger.version);
+    return true;
+  }
+
+  async #refuse(version: string, reasons: readonly string[]): Promise<void> {
+    const { maxRefusals } = this.house.settings;
+    const inARow = this.state.refusalsInARow + 1;
+    // What only lacks proof may get better by further steps; what broke a limit must not be built upon.
+    const failed = this.state.lastGate?.tests.filter(({ passed }) => !passed).map(({ name }) => name) ?? [];
+    const isBroken = failed.some((name) => name === 'kl' || name === 'validity' || name === 'lineage');
+    const back =
+      isBroken || inARow >= maxRefusals
+        ? {
+            ...(await this.#trainers.returnTo(this.state, this.#publisher.trainerStepOf(this.state))),
+            refusalsInARow: 0,
+          }
+        : { refusalsInARow: inARow };
+    const { counts } = this.state;
+    await this.#move('refused', { ...back, counts: { ...counts, refused: counts.refused + 1 } });
+    this.#tell('refused', version, reasons);
+  }
+
+  async #publish(version: string): Promise<void> {
+    await this.#move('passed');
+    const outcomes = this.#labels.answers();
+    this.state = await this.#publisher.publish(this.state, 'the loop', outcomes, this.#labels.sequence);
+    if (this.state.watch?.version !== version || this.state.watch.share >= 1)
+      this.#tell('published', version, []);
+    else
+      this.house.onNote(
+        `version ${version.slice(0, 12)} is tried with ${this.state.watch.share} of the requests`,
+      );
+  }
+
+  // ---- watch and roll back
+
+  async #watch(news: Awaited<ReturnType<LabelIndex['refresh']>>): Promise<void> {
+    const { watch } = this.state;
+    if (watch === null) return;
+    const settings = this.#sequential();
+    const next = observeOutcomes(watch, news, settings);
+    this.state = { ...this.state, watch: { ...next, feedback: this.#labels.sequence } };
+    const verdict = sequentialVerdict(next.test, settings);
+    if (next.test.pairs !== watch.test.pairs) await this.#publisher.save(this.state);
+    if (verdict === 'open') return;
+    const { pairs, sum } = next.test;
+    const seen = `over ${pairs} pairs of labelled answers its mean outcome differs by ${(sum / pairs).toFixed(3)}`;
+    if (verdict === 'worse') await this.#rollBack(`users say that it is worse: ${seen}`);
+    else {
+      this.state = await this.#publisher.keep(this.state);
+      this.house.onNote(`version ${watch.version.slice(0, 12)} is kept: ${seen}`);
+      if (watch.share < 1) this.#tell('published', watch.version, []);
+    }
+  }
+
+  #sequential(): SequentialSettings {
+    const { watchAlpha, watchMargin, watchMinPairs, watchMaxPairs } = this.house.settings;
+    return { alpha: watchAlpha, margin: watchMargin, minPairs: watchMinPairs, maxPairs: watchMaxPairs };
+  }
+
+  async #rollBack(reason: string, version?: string): Promise<void> {
+    const from = this.state.watch?.version ?? this.state.live;
+    const target = version ?? this.#publisher.before(this.state);
+    if (target === null)
+      throw new NotFoundError(
+        `version ${this.state.live} is what the loop began with: there is none before it`,
+      );
+    const state = await this.#publisher.rollBack(this.state, target);
+    const back = await this.#trainers.returnTo(state, this.#publisher.trainerStepOf(state));
+    this.state = { ...state, ...back };
+    await this.#publisher.save(this.state);
+    this.#tell('rolled_back', from, [reason]);
+  }
+
+  // ---- all else
+
+  async #pause(reason: string): Promise<void> {
+    if (this.state.name === 'paused') return;
+    await this.#move('pause', { pausedFor: reason });
+    this.#tell('paused', null, [reason]);
+  }
+
+  /** The work ended before its time: what it had is forgotten, the state is the last one written. */
+  async #breakOff(error: Error): Promise<void> {
+    const isEnded = error instanceof CancelledError;
+    if (!isEnded) {
+      this.#failures++;
+      this.#lastError = error.message;
+      this.house.onFailure(error, `the loop while ${this.state.name}`);
+    }
+    if (this.state.name !== 'waiting' && this.state.name !== 'paused') await this.#move('failed');
+    const kind = error instanceof NonFiniteError ? 'a step was rejected' : 'it failed';
+    if (this.#failures >= MOST_FAILURES)
+      await this.#pause(`${kind} ${this.#failures} times in a row, the last time: ${error.message}`);
+  }
+
+  async #readUsed(): Promise<Set<string>> {
+    const adapters = await this.house.store.adapters();
+    return new Set(adapters.flatMap(({ trajectoryIds }) => trajectoryIds));
+  }
+
+  async #move(event: LoopEvent, changes: Partial<LoopState> = {}): Promise<void> {
+    this.state = moved(this.state, event, changes);
+    await this.#publisher.save(this.state);
+  }
+
+  #tell(event: LoopNews['event'], version: string | null, reasons: readonly string[]): void {
+    const { live } = this.state;
+    this.house.onNote(`${event}: ${version?.slice(0, 12) ?? 'the loop'}`, { reasons, live });
+    void sendNews(
+      { event, version, live, reasons, at: Date.now() },
+      {
+        urls: this.house.settings.webhooks,
+        onFailure: (url, error) => this.house.onFailure(error, `news to ${new URL(url).host}`),
+      },
+    );
+  }
+
+  #interrupt(): void {
+    this.#work.abort();
+  }
+
+  /** One thing at a time. */
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#turn.then(work);
+    this.#turn = result.catch(() => {});
+    return result;
+  }
+}

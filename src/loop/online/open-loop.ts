@@ -1,0 +1,163 @@
+// Puts the loop together: settings, folder, trainer, state, and the engine that the server uses.
+
+import { join } from 'node:path';
+import type { Config } from '../../config/index.js';
+import type { Engine } from '../../engine/index.js';
+import { ConfigError, IntegrityError } from '../../errors.js';
+import { readQuestions } from '../../evaluation/index.js';
+import { type RewardSettings, scoreRecord } from '../../reward/index.js';
+import { type AlgorithmName, openTrainer, runSettings } from '../../training/index.js';
+import type { TrajectoryStore } from '../../trajectory/index.js';
+import { canonicalJson, sha256Hex } from '../../util/digest.js';
+import type { RolloutParts } from '../offline/lock-step-rollouts.js';
+import { openRun } from '../offline/run-folder.js';
+import type { GateSettings } from './gate/decide.js';
+import type { LoopHouse } from './house.js';
+import { OnlineLoop } from './online-loop.js';
+import type { Priority } from './priority.js';
+import { newLoopState, readLoopState } from './state.js';
+import type { PausableSpec } from './trainer-task.js';
+
+export interface LoopOptions {
+  readonly config: Config;
+  /** Folder of the loop's own, in the data folder. */
+  readonly folder: string;
+  /** Of `homeFolder(config)`. */
+  readonly home: string;
+  /** Its live adapter is what the loop begins with. */
+  readonly engine: Engine;
+  readonly priority: Priority;
+  readonly parts: Omit<RolloutParts, 'config'>;
+  readonly store: TrajectoryStore;
+  /** Threads of the trainer where the configuration says 0. */
+  readonly threads: number;
+  /** Own limits of the gate, for tests; the configuration's otherwise. */
+  readonly gate?: Partial<GateSettings>;
+  /** Another reward than the configured rule on gold answers. */
+  readonly score?: LoopHouse['score'];
+  readonly onNote: LoopHouse['onNote'];
+  readonly onFailure: LoopHouse['onFailure'];
+  readonly signal?: AbortSignal;
+}
+
+export interface OpenedLoop {
+  readonly loop: OnlineLoop;
+  /** Ends the work and gives the folder back. */
+  close(): Promise<void>;
+}
+
+/** A stretch of candidates on the same questions ends after so many. */
+const MAX_ATTEMPTS = 20;
+
+/**
+ * Opens the loop with the version live that was published last.
+ * @throws {ConfigError} whole weights are to be trained: an engine cannot swap them
+ * @throws {InvalidInputError} the loop began with another model or adapter
+ */
+export async function openLoop(options: LoopOptions): Promise<OpenedLoop> {
+  const { config, engine, folder, store } = options;
+  const run = runSettings(config.training, config.loop.algorithm as AlgorithmName);
+  if (run.trained === 'whole')
+    throw new ConfigError('the loop publishes adapters: set training.trained=lora');
+  const started = engine.liveAdapter;
+  const precision = config.training.precision ?? config.engine.precision;
+  const identity = {
+    model: engine.info.modelDigest,
+    precision,
+    start: started?.version ?? 'base',
+    rank: run.rank,
+    alpha: run.alpha,
+    critic: run.usesCritic,
+  };
+  const held = await openRun(folder, {
+    identity,
+    resume: true,
+    onNote: options.onNote,
+    ...(options.signal === undefined ? {} : { signal: options.signal }),
+  });
+  try {
+    const state = (await readLoopState(store)) ?? newLoopState(config.loop.seed, identity.start);
+    if (state.start !== identity.start)
+      throw new IntegrityError(
+        `the loop began with version ${state.start}, and ${identity.start} is configured as live now`,
+      );
+    const pause = new Int32Array(new SharedArrayBuffer(4));
+    const spec: PausableSpec = {
+      home: options.home,
+      modelId: engine.info.modelId,
+      precision,
+      trained: 'lora',
+      rank: run.rank,
+      alpha: run.alpha,
+      seed: run.seed,
+      adapter: started?.path ?? null,
+      critic: run.usesCritic,
+      threads: config.training.threads || options.threads,
+      activationBytes: config.training.activationMebibytes * 2 ** 20,
+      pause,
+    };
+    const reward: RewardSettings = {
+      rule: config.training.rewardRule,
+      formatWeight: config.training.formatWeight,
+      searchCost: config.training.searchCost,
+    };
+    const { enabled: _enabled, pollMs: _poll, webhooks: _hooks, ...learning } = config.loop;
+    const configDigest = sha256Hex(
+      canonicalJson({ identity, run, reward, learning, prompt: options.parts.prompts.searchR1.digest }),
+    );
+    const house: LoopHouse = {
+      engine,
+      priority: options.priority,
+      store,
+      training: { ...options.parts, config: { ...config.rollout, ...run.rollout } },
+      serving: { ...options.parts, config: config.rollout },
+      topK: config.rollout.topK,
+      settings: config.loop,
+      run,
+      score:
+        options.score ?? ((record, golds) => scoreRecord(record, options.parts.tokenizer, golds, reward)),
+      gate: { ...gateSettings(config), ...options.gate },
+      gateQuestions: config.loop.gateData === null ? [] : await readQuestions(config.loop.gateData),
+      folder,
+      configDigest,
+      pause,
+      openTrainer: (from) =>
+        openTrainer({
+          entry: 'loop/online/trainer-task',
+          spec,
+          root: held.checkpoints,
+          configDigest,
+          from,
+          niceness: config.training.niceness,
+        }),
+      onNote: options.onNote,
+      onFailure: options.onFailure,
+    };
+    const loop = new OnlineLoop(house, state, started?.name ?? null);
+    await loop.start();
+    return {
+      loop,
+      close: async () => {
+        await loop.close();
+        await held.release();
+      },
+    };
+  } catch (error) {
+    await held.release();
+    throw error;
+  }
+}
+
+export const loopFolder = (dataFolder: string): string => join(dataFolder, 'loop');
+
+function gateSettings({ loop }: Config): GateSettings {
+  return {
+    questions: loop.gateQuestions,
+    margin: loop.gateMargin,
+    alpha: loop.gateAlpha,
+    confirmEvery: loop.confirmEvery,
+    maxAttempts: MAX_ATTEMPTS,
+    maxKl: loop.maxKl,
+    maxValidityLoss: loop.maxValidityLoss,
+  };
+}

@@ -1,0 +1,135 @@
+// What the loop remembers: one document in the store, written as a whole, with a step in the step's own transaction.
+
+import { z } from 'zod';
+import { FileFormatError } from '../../errors.js';
+import type { TrajectoryStore } from '../../trajectory/index.js';
+import { newGuardState } from './collapse-guard.js';
+import { LOOP_STATES, type LoopEvent, nextState } from './states.js';
+
+const numbers = z.record(z.string(), z.number());
+
+const gateTest = z.strictObject({
+  name: z.enum(['probe', 'lineage', 'kl', 'validity', 'non-inferiority', 'confirmation']),
+  passed: z.boolean(),
+  // JSON has no NaN: what could not be measured is null.
+  value: z.number().nullable(),
+  limit: z.number(),
+  words: z.string(),
+});
+
+const loopState = z.strictObject({
+  formatVersion: z.literal(1),
+  name: z.enum(LOOP_STATES),
+  pausedFor: z.string().nullable(),
+  /** Why the loop waits, in words. */
+  waitsFor: z.string().nullable(),
+  /** Steps that were committed, ever; goes up also where the trainer went back. */
+  step: z.number().int().min(0),
+  /** The last committed step; null before the first. */
+  ledger: z
+    .strictObject({
+      trainerStep: z.number().int(),
+      version: z.string(),
+      /** Name of the checkpoint folder. */
+      checkpoint: z.string(),
+      /** Sum over trained values and moments. */
+      state: z.string(),
+    })
+    .nullable(),
+  /** Seeds of a step follow from this and the step's number: there is no other state of chance. */
+  seed: z.number().int(),
+  /** Place in the shuffled passes over the labelled questions. */
+  pass: z.number().int(),
+  cursor: z.string(),
+  /** The version that the loop began with: pi_ref. */
+  start: z.string(),
+  live: z.string(),
+  /** Published versions, the live one last, each with the checkpoint it came from. */
+  published: z.array(z.strictObject({ version: z.string(), trainerStep: z.number().int(), at: z.number() })),
+  confirmed: z.string(),
+  stretch: z.strictObject({
+    attempts: z.number().int(),
+    publications: z.number().int(),
+    working: z.array(z.string()),
+    used: z.array(z.string()),
+  }),
+  /** Since the last verdict. */
+  stepsSinceGate: z.number().int(),
+  refusalsInARow: z.number().int(),
+  /** Records of the candidate that were deleted after it was trained on them. */
+  deletedRecords: z.number().int(),
+  stableStep: z.number().int(),
+  guard: z.strictObject({ steps: z.number(), normal: numbers, strikes: numbers }),
+  watch: z
+    .strictObject({
+      version: z.string(),
+      against: z.string(),
+      /** Share of requests that the new version answers while the old one stays live; 1: it is live itself. */
+      share: z.number(),
+      since: z.number(),
+      /** Last feedback that was counted. */
+      feedback: z.number().int(),
+      test: z.strictObject({ pairs: z.number(), sum: z.number(), logWealth: z.array(z.number()) }),
+      /** Outcomes that wait for a partner. */
+      newer: z.array(z.number()),
+      older: z.array(z.number()),
+    })
+    .nullable(),
+  lastGate: z
+    .strictObject({
+      version: z.string(),
+      verdict: z.enum(['passed', 'refused', 'waits']),
+      reasons: z.array(z.string()),
+      tests: z.array(gateTest),
+      at: z.number(),
+    })
+    .nullable(),
+  counts: z.strictObject({ published: z.number(), refused: z.number(), rolledBack: z.number() }),
+});
+
+export type LoopState = z.infer<typeof loopState>;
+
+export const STATE_DOCUMENT = 'loop';
+export const receiptDocument = (version: string): string => `loop.receipt.${version}`;
+
+export const newLoopState = (seed: number, start: string): LoopState => ({
+  formatVersion: 1,
+  name: 'waiting',
+  pausedFor: null,
+  waitsFor: null,
+  step: 0,
+  ledger: null,
+  seed,
+  pass: 0,
+  cursor: '',
+  start,
+  live: start,
+  published: [],
+  confirmed: start,
+  stretch: { attempts: 0, publications: 0, working: [], used: [] },
+  stepsSinceGate: 0,
+  refusalsInARow: 0,
+  deletedRecords: 0,
+  stableStep: 0,
+  guard: newGuardState(),
+  watch: null,
+  lastGate: null,
+  counts: { published: 0, refused: 0, rolledBack: 0 },
+});
+
+/** @throws {FileFormatError} what is stored is of no version that is known */
+export async function readLoopState(store: Pick<TrajectoryStore, 'readDocument'>): Promise<LoopState | null> {
+  const stored = await store.readDocument(STATE_DOCUMENT);
+  if (stored === null) return null;
+  const parsed = loopState.safeParse(stored);
+  if (!parsed.success)
+    throw new FileFormatError(`the loop's state in the store: ${z.prettifyError(parsed.error)}`);
+  return parsed.data;
+}
+
+/** The state after an event of the table. @throws {InvalidInputError} no such transition */
+export const moved = (state: LoopState, event: LoopEvent, changes: Partial<LoopState> = {}): LoopState => ({
+  ...state,
+  ...changes,
+  name: nextState(state.name, event),
+});

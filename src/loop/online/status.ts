@@ -1,0 +1,69 @@
+// What `GET /admin/loop` and `searchloop loop status` show.
+
+import type { LoopState } from './state.js';
+import { evidenceOf } from './statistics/sequential-test.js';
+
+export interface LoopFacts {
+  readonly labelled: number;
+  readonly replayable: number;
+  readonly judging: number;
+  readonly loggedUsable: number;
+  readonly loggedUnusable: Readonly<Record<string, number>>;
+  readonly mode: 'replay' | 'logged';
+  readonly progress: { readonly done: number; readonly total: number } | null;
+  readonly busy: boolean;
+  readonly yields: number;
+  readonly lastError: string | null;
+}
+
+export type LoopStatus = ReturnType<typeof statusOf>;
+
+export function statusOf(state: LoopState, facts: LoopFacts) {
+  const { watch, stretch } = state;
+  return {
+    object: 'loop',
+    state: state.name,
+    paused_for: state.pausedFor,
+    waits_for: state.waitsFor,
+    last_error: facts.lastError,
+    mode: facts.mode,
+    step: state.step,
+    live: state.live,
+    start: state.start,
+    candidate: state.ledger?.version ?? null,
+    published: state.published.map(({ version, at }) => ({ version, at })),
+    counts: {
+      published: state.counts.published,
+      refused: state.counts.refused,
+      rolled_back: state.counts.rolledBack,
+    },
+    last_gate: state.lastGate,
+    stretch: {
+      attempts: stretch.attempts,
+      publications: stretch.publications,
+      questions: stretch.working.length,
+      confirmed: state.confirmed,
+    },
+    watch:
+      watch === null
+        ? null
+        : {
+            version: watch.version,
+            against: watch.against,
+            share: watch.share,
+            pairs: watch.test.pairs,
+            mean_difference: watch.test.pairs === 0 ? null : watch.test.sum / watch.test.pairs,
+            evidence_of_worse: evidenceOf(watch.test),
+          },
+    labels: {
+      answers: facts.labelled,
+      questions_to_train_on: facts.replayable,
+      questions_to_judge_by: facts.judging,
+      logged_usable: facts.loggedUsable,
+      logged_unusable: facts.loggedUnusable,
+    },
+    rollouts: facts.progress,
+    users_busy: facts.busy,
+    yields: facts.yields,
+  } as const;
+}

@@ -1,0 +1,134 @@
+// The trainer and its checkpoints, held together with the ledger in the store: the store has the last word.
+
+import { rm } from 'node:fs/promises';
+import { IntegrityError } from '../../errors.js';
+import {
+  type Checkpoint,
+  listCheckpoints,
+  pruneCheckpoints,
+  type RunningBaselines,
+  type Trainer,
+} from '../../training/index.js';
+import { newGuardState } from './collapse-guard.js';
+import { checkpointsOf, type LoopHouse } from './house.js';
+import type { Batch, Plan } from './learn.js';
+import type { StepReceipt } from './receipt.js';
+import { type LoopState, moved, STATE_DOCUMENT } from './state.js';
+
+export interface StepToCommit {
+  readonly batch: Batch;
+  readonly plan: Plan;
+  readonly baselines: RunningBaselines;
+  readonly metrics: Readonly<Record<string, number>>;
+}
+
+export class TrainerKeeper {
+  #trainer: Trainer | null = null;
+
+  constructor(private readonly house: LoopHouse) {}
+
+  /**
+   * The trainer at the ledger's step. What it did beyond, because a commit never reached the store, is forgotten.
+   * @throws {IntegrityError} the checkpoint is not there
+   */
+  async at({ ledger }: LoopState): Promise<Trainer> {
+    const open = this.#trainer;
+    const isThere =
+      open !== null &&
+      open.step === (ledger?.trainerStep ?? 0) &&
+      open.committed.step === open.step &&
+      (ledger === null || open.committed.version === ledger.version);
+    if (isThere) return open;
+    await this.close();
+    const from = ledger === null ? null : await this.#checkpoint(ledger.trainerStep, ledger.version);
+    this.#trainer = await this.house.openTrainer(from);
+    return this.#trainer;
+  }
+
+  /**
+   * Makes a step durable: first the checkpoint, by one rename, then the ledger with the records, the adapter and the
+   * loop's state in one transaction. A kill in between leaves a checkpoint that the ledger does not know.
+   */
+  async commit(state: LoopState, trainer: Trainer, done: StepToCommit): Promise<LoopState> {
+    const { batch, plan, baselines, metrics } = done;
+    const parent = trainer.committed.version;
+    for (const { record, notes } of batch.rollouts)
+      if (notes !== null) await this.house.store.put(record, notes);
+    const report = await trainer.commit({ baselines: baselines.state() });
+    const checkpoint = report.folder.slice(checkpointsOf(this.house.folder).length + 1);
+    const ledger = { trainerStep: report.step, version: report.version, checkpoint, state: report.state };
+    const next = moved(state, 'stepped', {
+      step: plan.step,
+      ledger,
+      ...batch.place,
+      stepsSinceGate: state.stepsSinceGate + 1,
+    });
+    const receipt: StepReceipt = {
+      kind: 'loop-step',
+      step: plan.step,
+      trainerStep: report.step,
+      seed: plan.seed,
+      state: report.state,
+      checkpoint,
+      configDigest: this.house.configDigest,
+      indexSnapshotId: this.house.training.retriever?.snapshotId ?? null,
+      mode: this.house.settings.mode,
+      metrics,
+    };
+    const ids = batch.rollouts.flatMap(({ record, origin }) => [record.id, origin.head.id]);
+    const { missing } = await this.house.store.commitStep({
+      adapter: { digest: report.version, parentDigest: parent === report.version ? null : parent, receipt },
+      trajectoryIds: [...new Set(ids)],
+      usedBatches: [],
+      documents: { [STATE_DOCUMENT]: next },
+    });
+    return { ...next, deletedRecords: next.deletedRecords + missing.length };
+  }
+
+  /** What changes where training goes back to a step, or to the nearest kept one before it. */
+  async returnTo(state: LoopState, trainerStep: number): Promise<Partial<LoopState>> {
+    await this.close();
+    const { checkpoints } = await listCheckpoints(checkpointsOf(this.house.folder));
+    const target = checkpoints.filter(({ manifest }) => manifest.step <= trainerStep).at(-1);
+    if (target === undefined)
+      return { ledger: null, stepsSinceGate: 0, guard: newGuardState(), stableStep: 0 };
+    const { step, version } = target.manifest;
+    const known = state.ledger?.version === version ? state.ledger.state : '';
+    return {
+      ledger: { trainerStep: step, version, checkpoint: target.folder.split('/').at(-1) ?? '', state: known },
+      stepsSinceGate: 0,
+      deletedRecords: 0,
+      stableStep: step,
+      guard: newGuardState(),
+    };
+  }
+
+  /** Keeps what the loop may come back to. */
+  async prune({ ledger, published, stableStep }: LoopState): Promise<void> {
+    const root = checkpointsOf(this.house.folder);
+    const last = ledger?.trainerStep ?? 0;
+    const { checkpoints } = await listCheckpoints(root);
+    // Of a branch that was given up.
+    for (const { folder, manifest } of checkpoints)
+      if (manifest.step > last) await rm(folder, { recursive: true, force: true });
+    const kept = published.slice(-this.house.settings.keepVersions).map(({ trainerStep }) => trainerStep);
+    await pruneCheckpoints(root, { keepLast: 1, keep: [...kept, stableStep] });
+  }
+
+  async close(): Promise<void> {
+    const trainer = this.#trainer;
+    this.#trainer = null;
+    await trainer?.close();
+  }
+
+  async #checkpoint(step: number, version: string): Promise<Checkpoint> {
+    const root = checkpointsOf(this.house.folder);
+    const { checkpoints, faults } = await listCheckpoints(root);
+    const found = checkpoints.find(({ manifest }) => manifest.step === step);
+    if (found?.manifest.version === version) return found;
+    const others = faults.map(({ reason }) => reason).join('; ');
+    throw new IntegrityError(
+      `${root}: the ledger ends at step ${step} with version ${version}, found ${found?.manifest.version ?? 'no such checkpoint'}${others === '' ? '' : ` (${others})`}`,
+    );
+  }
+}

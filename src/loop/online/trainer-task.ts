@@ -1,0 +1,55 @@
+// The pool's entry for the loop's trainer: as the one for decoders, but it stands still between two micro-batches while
+// users ask.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  type DecoderSpec,
+  openDecoder,
+  type Trainable,
+  type TrainedPart,
+  type TrainingModel,
+  trainerTask,
+} from '../../training/index.js';
+
+export interface PausableSpec extends DecoderSpec {
+  /** One cell: 1 while no micro-batch may start. */
+  readonly pause: Int32Array;
+}
+
+const LOOK_MS = 5;
+
+async function openPausable(spec: PausableSpec): Promise<Trainable> {
+  const trainable = await openDecoder(spec);
+  return {
+    policy: pausable(trainable.policy, spec.pause),
+    critic: trainable.critic === null ? null : pausable(trainable.critic, spec.pause),
+    versionOf: (folder) => trainable.versionOf(folder),
+    close: () => trainable.close(),
+  };
+}
+
+function pausable(part: TrainedPart, pause: Int32Array): TrainedPart {
+  const { model } = part;
+  const clear = async (): Promise<void> => {
+    while (Atomics.load(pause, 0) === 1) await sleep(LOOK_MS);
+  };
+  const waiting: TrainingModel = {
+    parameters: model.parameters,
+    score: async (batch) => {
+      await clear();
+      return model.score(batch);
+    },
+    forward: async (batch) => {
+      await clear();
+      return model.forward(batch);
+    },
+    // Its forward run is done: the rest of the micro-batch goes on at the lowest priority.
+    backward: (gradients) => model.backward(gradients),
+    clearGradients: () => model.clearGradients(),
+    terminate: () => model.terminate(),
+    close: () => model.close(),
+  };
+  return { ...part, model: waiting };
+}
+
+export default trainerTask(openPausable);

@@ -1,0 +1,109 @@
+// Published adapters on disk, one folder a version. A folder appears whole, by one rename, its manifest written last;
+// what a killed process left is named and removed, never used.
+
+import { randomBytes } from 'node:crypto';
+import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { IntegrityError, NotFoundError } from '../../errors.js';
+import { syncFolder, writeFileAtomic } from '../../util/atomic-file.js';
+import { sha256File, sha256Hex } from '../../util/digest.js';
+
+const FILES = ['adapter_config.json', 'adapter_model.safetensors'] as const;
+const MANIFEST = 'manifest.json';
+const PARTIAL = '.partial-';
+
+const manifestSchema = z.strictObject({
+  formatVersion: z.literal(1),
+  version: z.string(),
+  files: z.record(z.string(), z.string()),
+});
+
+export const versionFolder = (root: string, version: string): string => join(root, version);
+
+/** Copies a checkpoint's adapter. A version that is there stays as it is: same name, same content. */
+export async function writeVersion(root: string, version: string, from: string): Promise<string> {
+  const folder = versionFolder(root, version);
+  if ((await faultOf(root, version)) === null) return folder;
+  const aside = join(root, `${PARTIAL}${version.slice(0, 16)}-${randomBytes(4).toString('hex')}`);
+  await mkdir(aside, { recursive: true });
+  try {
+    const files: Record<string, string> = {};
+    for (const name of FILES) {
+      const content = await readFile(join(from, name));
+      files[name] = sha256Hex(content);
+      await writeFileAtomic(join(aside, name), content);
+    }
+    const manifest = { formatVersion: 1, version, files };
+    await writeFileAtomic(join(aside, MANIFEST), `${JSON.stringify(manifest, null, 2)}\n`);
+    await rm(folder, { recursive: true, force: true });
+    await rename(aside, folder);
+    await syncFolder(root);
+    return folder;
+  } catch (error) {
+    await rm(aside, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+/** @throws {NotFoundError} it is not there; {IntegrityError} it is half-written or changed */
+export async function checkVersion(root: string, version: string): Promise<string> {
+  const fault = await faultOf(root, version);
+  if (fault !== null) throw fault;
+  return versionFolder(root, version);
+}
+
+async function faultOf(root: string, version: string): Promise<Error | null> {
+  const folder = versionFolder(root, version);
+  let text: string;
+  try {
+    text = await readFile(join(folder, MANIFEST), 'utf8');
+  } catch (cause) {
+    const names = await readdir(folder).catch(() => null);
+    return names === null
+      ? new NotFoundError(`version ${version} is not at ${folder}`, { cause })
+      : new IntegrityError(`${folder} is half-written: it has no ${MANIFEST}`, { cause });
+  }
+  try {
+    const manifest = manifestSchema.parse(JSON.parse(text));
+    if (manifest.version !== version)
+      return new IntegrityError(
+        `${folder}: its manifest names version ${manifest.version}, expected ${version}`,
+      );
+    for (const name of FILES) {
+      const found = await sha256File(join(folder, name));
+      if (found !== manifest.files[name])
+        return new IntegrityError(
+          `${join(folder, name)}: sha256 ${found}, expected ${manifest.files[name] ?? 'none'}`,
+        );
+    }
+    return null;
+  } catch (cause) {
+    return new IntegrityError(`${folder}: ${(cause as Error).message}`, { cause });
+  }
+}
+
+/** Removes half-written folders. @returns what was wrong with each */
+export async function sweepVersions(root: string): Promise<string[]> {
+  const names = await readdir(root).catch(() => [] as string[]);
+  const notes: string[] = [];
+  for (const name of names.sort()) {
+    const fault = name.startsWith(PARTIAL)
+      ? new IntegrityError(`${join(root, name)} is half-written`)
+      : await faultOf(root, name);
+    if (fault === null) continue;
+    notes.push(fault.message);
+    await rm(join(root, name), { recursive: true, force: true });
+  }
+  return notes;
+}
+
+/** Removes versions that nobody needs any more. */
+export async function pruneVersions(root: string, keep: ReadonlySet<string>): Promise<void> {
+  for (const name of await readdir(root).catch(() => [] as string[]))
+    if (!name.startsWith(PARTIAL) && !keep.has(name)) {
+      // The manifest goes first: what a kill leaves is then known as half-written.
+      await rm(join(root, name, MANIFEST), { force: true });
+      await rm(join(root, name), { recursive: true, force: true });
+    }
+}

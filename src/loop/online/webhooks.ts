@@ -1,0 +1,53 @@
+// Tells others what became of versions. Nothing waits for it, and a receiver that is away costs nothing but its news.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+
+export interface LoopNews {
+  readonly event: 'published' | 'refused' | 'rolled_back' | 'paused';
+  readonly version: string | null;
+  readonly live: string;
+  readonly reasons: readonly string[];
+  /** Milliseconds since 1970. */
+  readonly at: number;
+}
+
+export interface WebhookOptions {
+  readonly urls: readonly string[];
+  readonly onFailure: (url: string, error: Error) => void;
+  readonly timeoutMs?: number;
+  /** Pause before the second try; doubled before the third. */
+  readonly retryMs?: number;
+}
+
+const TRIES = 3;
+
+/** @returns resolves when all receivers have it or were given up; never rejects */
+export async function sendNews(news: LoopNews, options: WebhookOptions): Promise<void> {
+  await Promise.all(options.urls.map((url) => sendTo(url, news, options)));
+}
+
+async function sendTo(
+  url: string,
+  news: LoopNews,
+  { timeoutMs = 5000, retryMs = 1000, onFailure }: WebhookOptions,
+): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      const answer = await fetch(url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'user-agent': 'searchloop' },
+        body: JSON.stringify({ object: 'loop.event', ...news }),
+        redirect: 'error',
+        signal: AbortSignal.timeout(timeoutMs),
+      });
+      if (answer.ok) return;
+      throw new Error(`status ${answer.status}`);
+    } catch (error) {
+      if (tries >= TRIES) {
+        onFailure(url, error as Error);
+        return;
+      }
+      await sleep(retryMs * 2 ** (tries - 1), undefined, { ref: false });
+    }
+  }
+}

@@ -1,0 +1,80 @@
+// GET /admin/loop and POST /admin/loop/{pause,resume,step,rollback}: what the loop does, and the hand on it.
+
+import { type RequestHandler, Router } from 'express';
+import { z } from 'zod';
+import { InvalidInputError, NotFoundError } from '../../errors.js';
+import type { LoopControl, LoopStatus } from '../../loop/index.js';
+import type { ServerContext } from '../context.js';
+import { identityOf, type KeyRing, requireKey, requireScope } from '../http/api-keys.js';
+import { readBody } from '../http/body.js';
+import { methodNotAllowed } from '../http/errors.js';
+import { invalidField, RequestError } from '../openai/request-error.js';
+
+const orders = z.strictObject({
+  reason: z.string().max(500).optional(),
+  version: z.string().max(128).optional(),
+});
+type Order = z.infer<typeof orders>;
+
+const ORDER_BYTES = 16_384;
+
+/** All of `/admin`; only keys with the scope admin come in. */
+export function adminRoutes(context: ServerContext, keys: KeyRing): Router {
+  const router = Router();
+  router.use(requireKey(keys), requireScope('admin'));
+  router.get('/loop', (_req, res) => {
+    res.json(loopOf(context).status());
+  });
+  router.all('/loop', methodNotAllowed('GET'));
+  const order = (
+    act: (loop: LoopControl, order: Order, by: string) => Promise<LoopStatus>,
+  ): RequestHandler[] => [
+    ...readBody(ORDER_BYTES),
+    async (req, res) => {
+      const loop = loopOf(context);
+      const work = context.activity.begin();
+      try {
+        res.json(await act(loop, orderOf(req.body), identityOf(res).keyId));
+      } catch (error) {
+        if (error instanceof NotFoundError) throw invalidField('version', error.message);
+        if (error instanceof InvalidInputError) throw invalidField(null, error.message);
+        throw error;
+      } finally {
+        work.end();
+      }
+    },
+  ];
+  router.post('/loop/pause', ...order((loop, { reason }, by) => loop.pause(reason ?? `paused by ${by}`)));
+  router.post('/loop/resume', ...order((loop) => loop.resume()));
+  router.post('/loop/step', ...order((loop) => loop.step()));
+  router.post(
+    '/loop/rollback',
+    ...order((loop, { reason, version }, by) => loop.rollback(reason ?? `rolled back by ${by}`, version)),
+  );
+  router.all('/loop/:order', methodNotAllowed('POST'));
+  return router;
+}
+
+function loopOf({ loop }: ServerContext): LoopControl {
+  const found = loop();
+  if (found === null)
+    throw new RequestError(
+      'route_not_found',
+      'no loop runs here: loop.enabled is false, or it is still starting',
+    );
+  return found;
+}
+
+function orderOf(body: unknown): Order {
+  const text = Buffer.isBuffer(body) ? body.toString('utf8').trim() : '';
+  if (text === '') return {};
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new RequestError('invalid_json', 'expected a JSON body, or none');
+  }
+  const parsed = orders.safeParse(value);
+  if (!parsed.success) throw invalidField(null, z.prettifyError(parsed.error));
+  return parsed.data;
+}

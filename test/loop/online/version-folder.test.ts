@@ -1,0 +1,59 @@
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  checkVersion,
+  pruneVersions,
+  sweepVersions,
+  versionFolder,
+  writeVersion,
+} from '../../../src/loop/online/version-folder.js';
+
+let root: string;
+let from: string;
+beforeEach(() => {
+  root = join(mkdtempSync(join(tmpdir(), 'searchloop-versions-')), 'versions');
+  from = join(root, '..', 'checkpoint');
+  mkdirSync(from);
+  writeFileSync(join(from, 'adapter_config.json'), '{}');
+  writeFileSync(join(from, 'adapter_model.safetensors'), 'weights');
+});
+afterEach(() => rmSync(join(root, '..'), { recursive: true, force: true }));
+
+test('a written version is whole and is not written twice', async () => {
+  const folder = await writeVersion(root, 'v1', from);
+  expect(readdirSync(folder).sort()).toEqual([
+    'adapter_config.json',
+    'adapter_model.safetensors',
+    'manifest.json',
+  ]);
+  expect(await checkVersion(root, 'v1')).toBe(folder);
+  // Same name, same content: what comes later does not change it.
+  writeFileSync(join(from, 'adapter_model.safetensors'), 'others');
+  await writeVersion(root, 'v1', from);
+  await checkVersion(root, 'v1');
+});
+
+test('half-written and changed versions are refused, named, and removed by the sweep', async () => {
+  await writeVersion(root, 'good', from);
+  await writeVersion(root, 'changed', from);
+  writeFileSync(join(root, 'changed', 'adapter_model.safetensors'), 'x');
+  await writeVersion(root, 'headless', from);
+  rmSync(join(root, 'headless', 'manifest.json'));
+  mkdirSync(join(root, '.partial-1'));
+  await expect(checkVersion(root, 'headless')).rejects.toThrow('is half-written: it has no manifest.json');
+  await expect(checkVersion(root, 'changed')).rejects.toThrow(/sha256 \w+, expected \w+/);
+  await expect(checkVersion(root, 'none')).rejects.toThrow('version none is not at');
+  const notes = await sweepVersions(root);
+  expect(notes).toHaveLength(3);
+  expect(readdirSync(root)).toEqual(['good']);
+  expect(await sweepVersions(root)).toEqual([]);
+});
+
+test('pruning keeps what is named; a root that is not there is empty', async () => {
+  for (const version of ['a', 'b', 'c']) await writeVersion(root, version, from);
+  await pruneVersions(root, new Set(['b']));
+  expect(readdirSync(root)).toEqual(['b']);
+  expect(existsSync(versionFolder(root, 'a'))).toBe(false);
+  expect(await sweepVersions(join(root, 'nowhere'))).toEqual([]);
+});
