@@ -3,6 +3,7 @@
 
 import type { Response } from 'express';
 import { CancelledError } from '../../errors.js';
+import { isHeavy, jsonInTurns } from '../json/pieces.js';
 
 export interface SseOptions {
   readonly bufferBytes: number;
@@ -50,11 +51,12 @@ export function createSse(res: Response, options: SseOptions): SseStream {
     },
     open,
     async send(events) {
+      const text = events.some(isHeavy) ? await linesInTurns(events) : events.map(lineOf).join('');
       if (res.destroyed || res.closed) throw new CancelledError('the client went away');
-      if (events.length === 0) return;
+      if (text === '') return;
       open();
       timer?.refresh();
-      const flowing = res.write(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(''));
+      const flowing = res.write(text);
       if (flowing || res.writableLength < options.bufferBytes) return;
       const parts = Math.ceil(res.writableLength / options.bufferBytes);
       const slow = setTimeout(() => res.destroy(), parts * options.slowReaderTimeoutMs);
@@ -66,6 +68,15 @@ export function createSse(res: Response, options: SseOptions): SseStream {
       if (!res.destroyed) res.end('data: [DONE]\n\n');
     },
   };
+}
+
+const lineOf = (event: unknown): string => `data: ${JSON.stringify(event)}\n\n`;
+
+async function linesInTurns(events: readonly unknown[]): Promise<string> {
+  let text = '';
+  for (const event of events)
+    text += isHeavy(event) ? `data: ${await jsonInTurns(event)}\n\n` : lineOf(event);
+  return text;
 }
 
 /** Resolves when all written bytes went out. */

@@ -1,5 +1,7 @@
 // JSON of a big value in pieces, so that the thread can turn to others in between.
 
+import { setImmediate as nextTurn } from 'node:timers/promises';
+
 /** Nodes that are written in one go: well under a millisecond. */
 const HEAVY = 4096;
 /** UTF-16 units of a text that count as one node. */
@@ -20,6 +22,16 @@ export function* jsonPieces(value: unknown): Generator<string, void, void> {
     text = '';
   }
   if (text !== '') yield text;
+}
+
+/** `JSON.stringify` of a heavy value, with turns for others in between. */
+export async function jsonInTurns(value: unknown): Promise<string> {
+  let text = '';
+  for (const piece of jsonPieces(value)) {
+    text += piece;
+    await nextTurn();
+  }
+  return text;
 }
 
 function* parts(value: unknown): Generator<string, void, void> {

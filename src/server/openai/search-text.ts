@@ -12,7 +12,8 @@ export function searchText(event: SearchEvent): string {
   if (event.error !== null) return 'The search failed.\n\n';
   if (event.passages.length === 0) return 'Nothing was found.\n\n';
   const lines = event.passages.map(
-    (passage, index) => `[${index + 1}] ${plain(passage.title)}: ${excerpt(plain(passage.text))}\n`,
+    (passage, index) =>
+      `[${index + 1}] ${plain(passage.title)}: ${excerpt(plain(passage.text.slice(0, 4 * EXCERPT)))}\n`,
   );
   return `${lines.join('')}\n`;
 }

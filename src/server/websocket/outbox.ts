@@ -1,9 +1,8 @@
 // The way out to one client. A client that reads slowly pauses its own requests; one that does not read is closed.
 
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { WebSocket } from 'ws';
 import { CancelledError } from '../../errors.js';
-import { isHeavy, jsonPieces } from '../json/pieces.js';
+import { isHeavy, jsonInTurns } from '../json/pieces.js';
 import { CLOSE, closeReason } from './close.js';
 
 export interface OutboxOptions {
@@ -32,7 +31,7 @@ export function createOutbox(socket: WebSocket, options: OutboxOptions): Outbox 
 
   return {
     async send(event) {
-      const text = isHeavy(event) ? await textOf(event) : JSON.stringify(event);
+      const text = isHeavy(event) ? await jsonInTurns(event) : JSON.stringify(event);
       if (socket.readyState !== socket.OPEN) throw new CancelledError('the socket is closed');
       // Before it is sent: one big event to a client that reads is no fault.
       if (socket.bufferedAmount >= options.hardBytes) {
@@ -51,16 +50,6 @@ export function createOutbox(socket: WebSocket, options: OutboxOptions): Outbox 
       await watched(sent, socket, options, () => giveUp('too little was read for too long'));
     },
   };
-}
-
-/** A big event is written in turns, so that others are not held up. */
-async function textOf(event: unknown): Promise<string> {
-  let text = '';
-  for (const piece of jsonPieces(event)) {
-    text += piece;
-    await nextTurn();
-  }
-  return text;
 }
 
 /**

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { isHeavy, jsonPieces } from '../../../src/server/json/pieces.js';
+import { isHeavy, jsonInTurns, jsonPieces } from '../../../src/server/json/pieces.js';
 
 const joined = (value: unknown) => [...jsonPieces(value)].join('');
 
@@ -40,4 +40,16 @@ test('what is small goes out whole', () => {
   expect(isHeavy({ a: Array(1000).fill(1) })).toBe(false);
   expect(isHeavy({ a: Array(5000).fill(1) })).toBe(true);
   expect(isHeavy(['x'.repeat(1_000_000)])).toBe(true);
+});
+
+test('in turns: the same text, and others come in between', async () => {
+  const value = { passages: Array(10).fill({ text: 'é'.repeat(200_000) }) };
+  let turns = 0;
+  const count = (): void => {
+    turns += 1;
+    setImmediate(count).unref();
+  };
+  setImmediate(count).unref();
+  expect(await jsonInTurns(value)).toBe(JSON.stringify(value));
+  expect(turns).toBeGreaterThan(5);
 });

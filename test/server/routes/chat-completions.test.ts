@@ -325,6 +325,18 @@ describe('methods and models', () => {
   });
 });
 
+test('a big search event is one event on one line', async () => {
+  const big = Array.from({ length: 5 }, (_, at) => passage(String(at), 'T', 'long '.repeat(100_000)));
+  await start({ script: () => [{ search: 'x', passages: big }, { answer: 'ok' }] });
+  const made = await chunks();
+  const event = made.find(
+    (chunk) =>
+      'searchloop' in chunk.choices[0]!.delta &&
+      (chunk.choices[0]!.delta['searchloop'] as { passages?: unknown }).passages,
+  );
+  expect(event?.choices[0]!.delta['searchloop']).toMatchObject({ passages: big });
+});
+
 test('no question, passage or answer in the log', async () => {
   await start({ script: searching });
   await ask();
