@@ -11,7 +11,7 @@ import OpenAI, {
   RateLimitError,
 } from 'openai';
 import { NonFiniteError, OverloadedError } from '../../src/errors.js';
-import { PROMPT_TOKENS, passage, type Script } from '../support/scripted-runner.js';
+import { CACHED_TOKENS, PROMPT_TOKENS, passage, type Script } from '../support/scripted-runner.js';
 import {
   adapter,
   eventually,
@@ -74,6 +74,7 @@ test('create: content, reasoning, annotations, usage, finish reason, request id'
     prompt_tokens: PROMPT_TOKENS + injected,
     completion_tokens: sampled,
     total_tokens: PROMPT_TOKENS + injected + sampled,
+    prompt_tokens_details: { cached_tokens: CACHED_TOKENS },
     completion_tokens_details: { reasoning_tokens: sampled - Buffer.byteLength('Paris 🫠 ok') },
     searchloop: { searches: 1, injected_tokens: injected, model_version: 'base' },
   });

@@ -118,9 +118,12 @@ export function sseData(text: string): string[] {
 }
 
 /** Waits until `condition` holds; fails after `timeoutMs`. */
-export async function eventually(condition: () => boolean, timeoutMs = 30_000): Promise<void> {
+export async function eventually(
+  condition: () => boolean | Promise<boolean>,
+  timeoutMs = 30_000,
+): Promise<void> {
   const deadline = performance.now() + timeoutMs;
-  while (!condition()) {
+  while (!(await condition())) {
     if (performance.now() > deadline) throw new Error(`still false after ${timeoutMs} ms: ${condition}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
