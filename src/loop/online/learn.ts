@@ -60,6 +60,13 @@ export function missingForStep(
     : `${count} labelled ${mode === 'replay' ? 'questions' : 'explored answers'} may be trained on; a step needs ${minQuestions}`;
 }
 
+/** Whether a step that an admin asks for has anything to learn from. */
+export function hasAnything(house: LoopHouse, labels: LabelIndex, wasUsed: (id: string) => boolean): boolean {
+  return house.settings.mode === 'replay'
+    ? labels.toReplay().size > 0
+    : loggedAnswers(house, labels, wasUsed).usable.length > 0;
+}
+
 /** Rolls chosen questions out again, `groupSize` times each, and scores them. */
 export async function replayBatch(
   house: LoopHouse,
@@ -131,7 +138,7 @@ export async function loggedBatch(
 
 /** Labelled answers by whether they can be learned from as they stand. */
 export function loggedAnswers(
-  house: LoopHouse,
+  house: Pick<LoopHouse, 'engine'>,
   labels: LabelIndex,
   wasUsed: (id: string) => boolean,
 ): { readonly usable: LabelledAnswer[]; readonly unusable: Readonly<Partial<Record<Unusable, number>>> } {

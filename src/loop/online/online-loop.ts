@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { CancelledError, InvalidInputError, NonFiniteError, NotFoundError } from '../../errors.js';
 import { type RunningBaselineState, RunningBaselines, type Trainer } from '../../training/index.js';
 import { guardStep } from './collapse-guard.js';
+import type { LoopControl, LoopTraffic } from './control.js';
 import { questionKey } from './gate/questions.js';
 import { healthOf } from './health.js';
 import type { LoopHouse } from './house.js';
@@ -14,7 +15,7 @@ import { Judge } from './judge.js';
 import { LabelIndex } from './labels.js';
 import {
   type Batch,
-  loggedAnswers,
+  hasAnything,
   loggedBatch,
   missingForStep,
   type Plan,
@@ -24,31 +25,11 @@ import {
 import { Publisher } from './publisher.js';
 import { type LoopState, moved } from './state.js';
 import type { LoopEvent } from './states.js';
-import { type SequentialSettings, sequentialVerdict } from './statistics/sequential-test.js';
-import { type LoopStatus, statusOf } from './status.js';
+import { sequentialVerdict } from './statistics/sequential-test.js';
+import { factsOf, type LoopStatus, statusOf } from './status.js';
 import { TrainerKeeper } from './trainer-keeper.js';
-import { observeOutcomes } from './watch.js';
-import { type LoopNews, sendNews } from './webhooks.js';
-
-/** How the loop wants questions answered that name neither version nor temperature. */
-export interface LoopTraffic {
-  /** Share that is sampled at temperature 1 and marked, so that something can be learned from it. */
-  readonly exploreShare: number;
-  /** A new version on trial, and its share; null: there is none. */
-  readonly canary: { readonly adapter: string; readonly version: string; readonly share: number } | null;
-}
-
-/** What can be asked of a running loop. */
-export interface LoopControl {
-  status(): LoopStatus;
-  traffic(): LoopTraffic;
-  pause(reason: string): Promise<LoopStatus>;
-  resume(): Promise<LoopStatus>;
-  /** One step at once, though fewer questions are there than a step waits for, then the gate where it is due. */
-  step(): Promise<LoopStatus>;
-  /** Goes back to the version before, or to one that was published. @throws {NotFoundError} there is none */
-  rollback(reason: string, version?: string): Promise<LoopStatus>;
-}
+import { observeOutcomes, watchSettings } from './watch.js';
+import { type LoopNews, News } from './webhooks.js';
 
 /** Rejected or failed steps in a row that pause the loop. */
 const MOST_FAILURES = 3;
@@ -58,6 +39,7 @@ export class OnlineLoop implements LoopControl {
   readonly #judge: Judge;
   readonly #publisher: Publisher;
   readonly #trainers: TrainerKeeper;
+  readonly #news: News;
   readonly #closed = new AbortController();
   /** Ends what is going on. */
   #work = new AbortController();
@@ -79,6 +61,10 @@ export class OnlineLoop implements LoopControl {
     this.#publisher = new Publisher(house, { version: state.start, name: startName });
     this.#judge = new Judge(house, this.#publisher.versions);
     this.#trainers = new TrainerKeeper(house);
+    this.#news = new News({
+      urls: house.settings.webhooks,
+      onFailure: (url, error) => house.onFailure(error, `news to ${new URL(url).host}`),
+    });
   }
 
   /** The version that was live last is live again; what broke off is begun anew. */
@@ -112,27 +98,12 @@ export class OnlineLoop implements LoopControl {
   }
 
   status(): LoopStatus {
-    const { usable, unusable } = loggedAnswers(
-      this.house,
-      this.#labels,
-      (id) => this.#used?.has(id) ?? false,
-    );
-    return statusOf(this.state, {
-      labelled: this.#labels.answers().length,
-      replayable: this.#labels.toReplay().size,
-      judging: this.#labels.toJudge().length + this.house.gateQuestions.length,
-      loggedUsable: usable.length,
-      loggedUnusable: unusable,
-      mode: this.house.settings.mode,
-      progress: this.#progress,
-      busy: this.house.priority.busy,
-      yields: this.house.priority.yields,
-      lastError: this.#lastError,
-    });
+    const known = factsOf(this.house, this.#labels, (id) => this.#used?.has(id) ?? false);
+    return statusOf(this.state, { ...known, progress: this.#progress, lastError: this.#lastError });
   }
 
   async pause(reason: string): Promise<LoopStatus> {
-    this.#interrupt();
+    this.#work.abort();
     await this.#inTurn(() => this.#pause(reason));
     return this.status();
   }
@@ -157,7 +128,7 @@ export class OnlineLoop implements LoopControl {
   }
 
   async rollback(reason: string, version?: string): Promise<LoopStatus> {
-    this.#interrupt();
+    this.#work.abort();
     await this.#inTurn(() => this.#rollBack(reason, version));
     return this.status();
   }
@@ -214,10 +185,10 @@ export class OnlineLoop implements LoopControl {
   // ---- learn
 
   async #stepWherePossible(isAsked: boolean): Promise<boolean> {
-    this.#used ??= await this.#readUsed();
+    this.#used ??= await this.#trainers.usedRecords();
     const wasUsed = (id: string): boolean => this.#used?.has(id) ?? false;
     const missing = this.#unjudged() ?? missingForStep(this.house, this.#labels, wasUsed);
-    if (missing !== null && !(isAsked && this.#hasAny(wasUsed))) {
+    if (missing !== null && !(isAsked && hasAnything(this.house, this.#labels, wasUsed))) {
       this.state = { ...this.state, waitsFor: missing };
       return false;
     }
@@ -238,12 +209,6 @@ export class OnlineLoop implements LoopControl {
     await this.#move('rolled');
     await this.#train(trainer, batch, plan);
     return true;
-  }
-
-  #hasAny(wasUsed: (id: string) => boolean): boolean {
-    return this.house.settings.mode === 'replay'
-      ? this.#labels.toReplay().size > 0
-      : loggedAnswers(this.house, this.#labels, wasUsed).usable.length > 0;
   }
 
   /** A gate that waits for questions must not let training run ahead for ever. */
@@ -363,7 +328,7 @@ export class OnlineLoop implements LoopControl {
   async #watch(news: Awaited<ReturnType<LabelIndex['refresh']>>): Promise<void> {
     const { watch } = this.state;
     if (watch === null) return;
-    const settings = this.#sequential();
+    const settings = watchSettings(this.house.settings);
     const next = observeOutcomes(watch, news, settings);
     this.state = { ...this.state, watch: { ...next, feedback: this.#labels.sequence } };
     const verdict = sequentialVerdict(next.test, settings);
@@ -377,11 +342,6 @@ export class OnlineLoop implements LoopControl {
       this.house.onNote(`version ${watch.version.slice(0, 12)} is kept: ${seen}`);
       if (watch.share < 1) this.#tell('published', watch.version, []);
     }
-  }
-
-  #sequential(): SequentialSettings {
-    const { watchAlpha, watchMargin, watchMinPairs, watchMaxPairs } = this.house.settings;
-    return { alpha: watchAlpha, margin: watchMargin, minPairs: watchMinPairs, maxPairs: watchMaxPairs };
   }
 
   async #rollBack(reason: string, version?: string): Promise<void> {
@@ -420,11 +380,6 @@ export class OnlineLoop implements LoopControl {
       await this.#pause(`${kind} ${this.#failures} times in a row, the last time: ${error.message}`);
   }
 
-  async #readUsed(): Promise<Set<string>> {
-    const adapters = await this.house.store.adapters();
-    return new Set(adapters.flatMap(({ trajectoryIds }) => trajectoryIds));
-  }
-
   async #move(event: LoopEvent, changes: Partial<LoopState> = {}): Promise<void> {
     this.state = moved(this.state, event, changes);
     await this.#publisher.save(this.state);
@@ -433,17 +388,7 @@ export class OnlineLoop implements LoopControl {
   #tell(event: LoopNews['event'], version: string | null, reasons: readonly string[]): void {
     const { live } = this.state;
     this.house.onNote(`${event}: ${version?.slice(0, 12) ?? 'the loop'}`, { reasons, live });
-    void sendNews(
-      { event, version, live, reasons, at: Date.now() },
-      {
-        urls: this.house.settings.webhooks,
-        onFailure: (url, error) => this.house.onFailure(error, `news to ${new URL(url).host}`),
-      },
-    );
-  }
-
-  #interrupt(): void {
-    this.#work.abort();
+    this.#news.send({ event, version, live, reasons, at: Date.now() });
   }
 
   /** One thing at a time. */

@@ -1,5 +1,8 @@
 // What `GET /admin/loop` and `searchloop loop status` show.
 
+import type { LoopHouse } from './house.js';
+import type { LabelIndex } from './labels.js';
+import { loggedAnswers } from './learn.js';
 import type { LoopState } from './state.js';
 import { evidenceOf } from './statistics/sequential-test.js';
 
@@ -66,4 +69,23 @@ export function statusOf(state: LoopState, facts: LoopFacts) {
     users_busy: facts.busy,
     yields: facts.yields,
   } as const;
+}
+
+/** All facts but those of the work under way. */
+export function factsOf(
+  { settings, gateQuestions, priority, ...house }: LoopHouse,
+  labels: LabelIndex,
+  wasUsed: (id: string) => boolean,
+): Omit<LoopFacts, 'progress' | 'lastError'> {
+  const { usable, unusable } = loggedAnswers(house, labels, wasUsed);
+  return {
+    labelled: labels.answers().length,
+    replayable: labels.toReplay().size,
+    judging: labels.toJudge().length + gateQuestions.length,
+    loggedUsable: usable.length,
+    loggedUnusable: unusable,
+    mode: settings.mode,
+    busy: priority.busy,
+    yields: priority.yields,
+  };
 }

@@ -115,6 +115,12 @@ export class TrainerKeeper {
     await pruneCheckpoints(root, { keepLast: 1, keep: [...kept, stableStep] });
   }
 
+  /** All records that any step was trained on. */
+  async usedRecords(): Promise<Set<string>> {
+    const adapters = await this.house.store.adapters();
+    return new Set(adapters.flatMap(({ trajectoryIds }) => trajectoryIds));
+  }
+
   async close(): Promise<void> {
     const trainer = this.#trainer;
     this.#trainer = null;

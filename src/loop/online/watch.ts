@@ -1,12 +1,20 @@
 // How a new version does with those who ask: outcomes under it beside outcomes under the one before, in the order in which
 // feedback came.
 
+import type { LoopConfig } from '../../config/index.js';
 import { exactMatch } from '../../reward/index.js';
 import type { LabelledAnswer } from './labels.js';
 import type { LoopState } from './state.js';
 import { observePair, type SequentialSettings } from './statistics/sequential-test.js';
 
 type Watch = NonNullable<LoopState['watch']>;
+
+export const watchSettings = (settings: LoopConfig): SequentialSettings => ({
+  alpha: settings.watchAlpha,
+  margin: settings.watchMargin,
+  minPairs: settings.watchMinPairs,
+  maxPairs: settings.watchMaxPairs,
+});
 
 /** In [0, 1]: what was said of the answer. */
 export function outcomeOf({ label, head }: Pick<LabelledAnswer, 'label' | 'head'>): number {

@@ -26,6 +26,17 @@ export async function sendNews(news: LoopNews, options: WebhookOptions): Promise
   await Promise.all(options.urls.map((url) => sendTo(url, news, options)));
 }
 
+/** Sends news one after the other, so that they arrive in their order. */
+export class News {
+  #last: Promise<void> = Promise.resolve();
+
+  constructor(private readonly options: WebhookOptions) {}
+
+  send(news: LoopNews): void {
+    this.#last = this.#last.then(() => sendNews(news, this.options));
+  }
+}
+
 async function sendTo(
   url: string,
   news: LoopNews,
