@@ -2,6 +2,7 @@
 
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { UnavailableError } from '../errors.js';
 import { createActivity } from './activity.js';
 import { maxPromptBytes } from './answers/prompt-length.js';
 import { createApp } from './app.js';
@@ -75,11 +76,23 @@ export function createServer(options: ServerOptions): SearchloopServer {
   }
 }
 
+const LISTEN_FAULTS: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'another process listens there; --port chooses another port, 0 any free one',
+  EACCES: 'this user may not; --port chooses another port',
+  EADDRNOTAVAIL: 'this machine has no such address; --host chooses another',
+  ENOTFOUND: 'there is no host of this name; --host chooses another',
+};
+
+/** @throws {UnavailableError} saying why it cannot listen there */
 function listen(http: Server, host: string, port: number): Promise<{ url: string; port: number }> {
   return new Promise((resolve, reject) => {
-    http.once('error', reject);
+    const fail = (cause: NodeJS.ErrnoException): void => {
+      const reason = LISTEN_FAULTS[cause.code ?? ''] ?? cause.message;
+      reject(new UnavailableError(`cannot listen on ${host} port ${port}: ${reason}`, { cause }));
+    };
+    http.once('error', fail);
     http.listen(port, host, () => {
-      http.off('error', reject);
+      http.off('error', fail);
       const address = http.address() as AddressInfo;
       const name = address.family === 'IPv6' ? `[${address.address}]` : address.address;
       resolve({ url: `http://${name}:${address.port}`, port: address.port });

@@ -47,3 +47,14 @@ test('what is left after the grace ends with an error, not with a finish reason'
   await server.close();
   expect(server.runner.running).toBe(0);
 });
+
+test('an address that cannot be had is told in words', async () => {
+  const first = await startTestServer();
+  const port = Number(new URL(first.url).port);
+  await expect(startTestServer({ server: { port } })).rejects.toMatchObject({
+    code: 'unavailable',
+    message: `cannot listen on 127.0.0.1 port ${port}: another process listens there; --port chooses another port, 0 any free one`,
+  });
+  await expect(startTestServer({ server: { host: '192.0.2.1' } })).rejects.toThrow('--host chooses another');
+  await first.close();
+});
