@@ -6,6 +6,7 @@ export type OpType =
   | 'Cast'
   | 'Concat'
   | 'CumSum'
+  | 'DequantizeLinear'
   | 'Div'
   | 'Exp'
   | 'Expand'

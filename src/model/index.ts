@@ -48,7 +48,7 @@ export { describeEncoder } from './describe-encoder.js';
 export type { EncoderConfig, Pooling } from './encoder-config.js';
 export { type BuildEncoderOptions, buildEncoderGraph, type EncoderGraph } from './encoder-graphs.js';
 export { type EncoderWeights, encoderWeights } from './encoder-weights.js';
-export { quantisedValues } from './quantised-values.js';
+export { quantisedLinear, quantisedValues } from './quantised-values.js';
 export { type RopeTables, ropeFrequencies, ropeTables } from './rope.js';
 export {
   ensureModel,
@@ -70,6 +70,7 @@ export type { Trained } from './training-layers.js';
 export {
   afterAttention,
   attentionBlock,
+  type BaseForm,
   beforeAttention,
   type LayerStageOptions,
   mergedWeight,

@@ -1,7 +1,13 @@
 // The values that a precision's blocks stand for, as weights of their own.
 
-import { BLOCK_SIZE, dequantiseMatrix, quantise4, quantise8 } from '../weights/index.js';
-import { type DecoderWeights, isLinearModule, linearShape } from './decoder-weights.js';
+import {
+  BLOCK_SIZE,
+  dequantiseMatrix,
+  type QuantisedMatrix,
+  quantise4,
+  quantise8,
+} from '../weights/index.js';
+import { type DecoderWeights, isLinearModule, type LinearModule, linearShape } from './decoder-weights.js';
 import { END_BITS, type GraphPrecision, LAYER_BITS } from './decoder-weights-file.js';
 
 /**
@@ -30,4 +36,19 @@ export function quantisedValues(weights: DecoderWeights, precision: GraphPrecisi
         : values;
     },
   };
+}
+
+/**
+ * A linear layer in the 8-bit blocks that the graphs of `precision` compute with, a quarter of its values in float32.
+ * @returns null where the precision has other blocks, or rows do not fill whole ones
+ */
+export function quantisedLinear(
+  weights: DecoderWeights,
+  precision: GraphPrecision,
+  layer: number,
+  module: LinearModule,
+): QuantisedMatrix | null {
+  const [rows, columns] = linearShape(weights.config, module);
+  if (LAYER_BITS[precision] !== 8 || columns % BLOCK_SIZE !== 0) return null;
+  return quantise8(weights.layer(layer, module), rows, columns);
 }

@@ -304,3 +304,39 @@ describe('the walk', () => {
     expect(() => gradients(graph, new Map([[y, x]]), [x])).toThrow('is [2,3], not [2,1]');
   });
 });
+
+describe('a fused gradient', () => {
+  /** y = exp(-x), with a rule of its own for the whole. */
+  function build(graph: GraphBuilder, x: Value): { middle: Value; y: Value } {
+    const middle = graph.op('Neg', [x]);
+    const y = graph.op('Exp', [middle]);
+    graph.fuseGradient(y, [x], (call) => [() => call.op('Neg', [call.mul(call.dy, y)])]);
+    return { middle, y };
+  }
+
+  test('goes past the nodes between, and is right', async () => {
+    const fused: Case = {
+      name: 'fused',
+      inputs: { x: [2, 3] },
+      build: (graph, { x }) => [build(graph, x!).y],
+    };
+    expect((await differences(fused)).worst).toBeLessThan(2e-3);
+    const graph = new GraphBuilder('test');
+    const x = graph.input('x', 'float32', [3]);
+    const { y } = build(graph, x);
+    gradients(graph, new Map([[y, graph.input('seed', 'float32', [3])]]), [x]);
+    expect(graph.nodes.map(({ op }) => op)).toEqual(['Neg', 'Exp', 'Mul', 'Neg']);
+  });
+
+  test('adds to what flows into a value between by other ways', async () => {
+    const { worst } = await differences({
+      name: 'both ways',
+      inputs: { x: [2, 3] },
+      build(graph, { x }) {
+        const { middle, y } = build(graph, x!);
+        return [y, graph.op('Sigmoid', [middle])];
+      },
+    });
+    expect(worst).toBeLessThan(2e-3);
+  });
+});

@@ -7,6 +7,7 @@ import { biasGelu } from './bias-gelu.js';
 import { cast } from './cast.js';
 import { concat } from './concat.js';
 import { cumSum } from './cum-sum.js';
+import { dequantizeLinear } from './dequantize-linear.js';
 import { div } from './div.js';
 import { exp } from './exp.js';
 import { expand } from './expand.js';
@@ -45,6 +46,7 @@ export const OPS: Readonly<Record<OpType, OpDefinition>> = {
   Cast: cast,
   Concat: concat,
   CumSum: cumSum,
+  DequantizeLinear: dequantizeLinear,
   Div: div,
   Exp: exp,
   Expand: expand,

@@ -10,7 +10,8 @@ import {
   type Trained,
 } from '../../model/index.js';
 import type { TensorView } from '../../runtime/index.js';
-import type { MergeStage } from './merge-stage.js';
+import type { QuantisedMatrix } from '../../weights/index.js';
+import { type Base, floatBase, type MergeStage, quantisedBase } from './merge-stage.js';
 import { type LayerParameters, type LoraModule, viewOf } from './parameters.js';
 import type { Views } from './stage-session.js';
 
@@ -27,10 +28,17 @@ const SMALL_PARTS: Readonly<Record<string, LayerPart>> = {
 /** An adapter's values as they were when they were last added. */
 interface Merged {
   readonly lora: LoraModule;
-  readonly base: TensorView;
+  readonly base: Base;
   readonly target: TensorView;
   readonly a: Float32Array;
   readonly b: Float32Array;
+}
+
+export interface LayerSource {
+  /** What is computed with. */
+  readonly values: DecoderWeights;
+  /** The same in 8-bit blocks where these stand for it, else null. */
+  quantised(layer: number, module: LinearModule): QuantisedMatrix | null;
 }
 
 export class LayerWeights {
@@ -44,17 +52,24 @@ export class LayerWeights {
   readonly #merged: Merged[] = [];
 
   constructor(
-    weights: DecoderWeights,
+    { values, quantised }: LayerSource,
     private readonly layer: number,
     parameters: LayerParameters,
   ) {
-    const { config } = weights;
+    const { config } = values;
     const inputs: Record<string, TensorView> = {};
     for (const [name, shape, part] of layerTensors(config)) {
-      const whole = parameters.weights?.get(part);
-      const base: TensorView = { type: 'float32', shape, data: whole?.values ?? weights.layer(layer, part) };
       const lora = parameters.lora.find(({ module }) => module === part);
-      inputs[name] = lora === undefined ? base : this.#merge(lora, base);
+      const matrix = lora === undefined ? null : quantised(layer, lora.module);
+      const whole = (): TensorView => ({
+        type: 'float32',
+        shape,
+        data: parameters.weights?.get(part)?.values ?? values.layer(layer, part),
+      });
+      inputs[name] =
+        lora === undefined
+          ? whole()
+          : this.#merge(lora, shape, matrix === null ? floatBase(whole()) : quantisedBase(matrix));
     }
     this.inputs = inputs;
     const gradients = gradientViews(parameters);
@@ -79,8 +94,9 @@ export class LayerWeights {
     }
   }
 
-  #merge(lora: LoraModule, base: TensorView): TensorView {
-    const target: TensorView = { ...base, data: new Float32Array(base.data.length) };
+  #merge(lora: LoraModule, shape: readonly number[], base: Base): TensorView {
+    const count = shape.reduce((product, size) => product * size, 1);
+    const target: TensorView = { type: 'float32', shape, data: new Float32Array(count) };
     // NaN equals nothing: the first refresh adds.
     const never = (values: Float32Array): Float32Array => new Float32Array(values.length).fill(Number.NaN);
     this.#merged.push({ lora, base, target, a: never(lora.a.values), b: never(lora.b.values) });

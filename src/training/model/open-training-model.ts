@@ -1,6 +1,7 @@
 import {
   type DecoderWeights,
   type GraphPrecision,
+  quantisedLinear,
   quantisedValues,
   ropeTables,
   type Trained,
@@ -9,7 +10,7 @@ import type { OnnxRuntime } from '../../runtime/index.js';
 import type { TrainingModel } from '../training-model.js';
 import { HeadRunner, type HeadWeights } from './head-runner.js';
 import { LayerRunner } from './layer-runner.js';
-import { LayerWeights, suffixed } from './layer-weights.js';
+import { type LayerSource, LayerWeights, suffixed } from './layer-weights.js';
 import { LayeredModel } from './layered-model.js';
 import { MergeStage } from './merge-stage.js';
 import { createParameters, type ParameterSet, type TrainableWeights, viewOf } from './parameters.js';
@@ -49,12 +50,17 @@ export type HeadSettings =
  */
 export async function openTrainingModel(options: TrainingModelOptions): Promise<TrainingModel> {
   const { runtime, threads, spinning = true, head = { kind: 'policy' }, trainable } = options;
-  const weights = quantisedValues(options.weights, options.precision ?? 'q8');
+  const precision = options.precision ?? 'q8';
+  const weights = quantisedValues(options.weights, precision);
   const { config } = weights;
   const cancel = new CancelCell(options.cancelCell);
   const stageOptions: StageOptions = { runtime, threads, spinning, cancel };
   const parameters = createParameters(weights, trainable, head);
-  const layerWeights = parameters.layers.map((own, layer) => new LayerWeights(weights, layer, own));
+  const source: LayerSource = {
+    values: weights,
+    quantised: (layer, module) => quantisedLinear(options.weights, precision, layer, module),
+  };
+  const layerWeights = parameters.layers.map((own, layer) => new LayerWeights(source, layer, own));
   const trained: Trained = trainable.kind === 'all' ? { kind: 'all' } : { kind: 'lora', ranks: {} };
   const stages = new Stages(config, stageOptions, trained, head.kind);
   const lowest = trainable.kind === 'all' ? -1 : lowestTrained(parameters);
@@ -64,7 +70,7 @@ export async function openTrainingModel(options: TrainingModelOptions): Promise<
   });
   const workspace = new Workspace();
   const ends = headWeights(weights, parameters, head.kind);
-  const merge = await MergeStage.open(stageOptions);
+  const merge = new MergeStage(stageOptions);
   return new LayeredModel({
     config,
     parameters,

@@ -1,5 +1,5 @@
 import { CancelledError, InvalidInputError, NonFiniteError } from '../../../src/errors.js';
-import { readAdapter } from '../../../src/model/index.js';
+import { quantisedValues, readAdapter } from '../../../src/model/index.js';
 import { openRuntime } from '../../../src/runtime/index.js';
 import { openTrainingModel, type TrainingModelOptions } from '../../../src/training/model/index.js';
 import type { MicroBatch, TrainingModel } from '../../../src/training/training-model.js';
@@ -190,6 +190,15 @@ test('gradients of both scores add up', async () => {
     const sum = gradient.map((_, at) => first[index]![at]! + second[index]![at]!);
     expect(relativeDifference(gradient, sum)).toBeLessThan(1e-5);
   }
+});
+
+test.each(['q8', 'q4'] as const)('%s trains on the values that its blocks stand for', async (precision) => {
+  const batch = microBatch(stored.sequences);
+  const blocks = await open({ precision });
+  const values = await open({ weights: quantisedValues(weights, precision), precision: 'fp32' });
+  const found = await blocks.score(batch);
+  expect(found).toEqual(await values.score(batch));
+  expect(found.logprobs).not.toEqual((await (await open()).score(batch)).logprobs);
 });
 
 describe('where an adapter begins', () => {
