@@ -128,6 +128,9 @@ test('late feedback, one step, a publication under load: no request fails, none 
 });
 
 test('the response says the version; the receipt says where it comes from', async () => {
+  const response = await post(`${house.url}/v1/chat/completions`, body('What is blue?', { stream: true }));
+  expect(response.headers.get('x-searchloop-version')).toBe(published);
+  await response.text();
   const answer = await ask('What is red?');
   expect(answer.usage.searchloop.model_version).toBe(published);
   expect(before.usage.searchloop.model_version).toBe('base');

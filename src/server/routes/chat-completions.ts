@@ -14,6 +14,9 @@ import { sendJson } from '../http/send-json.js';
 import { createSse, type SseStream } from '../http/sse.js';
 import { errorAnswer } from '../openai/error-body.js';
 
+/** Names the policy version that answers, beside the body's own fields. */
+const VERSION_HEADER = 'x-searchloop-version';
+
 export function chatCompletions(context: ServerContext): RequestHandler {
   return async (req, res) => {
     const startedAt = performance.now();
@@ -22,10 +25,13 @@ export function chatCompletions(context: ServerContext): RequestHandler {
     const unwatch = cancelWhenGone(res, work);
     try {
       const run = startChat(context, body, work.signal, identityOf(res));
+      // A rollout keeps to the version that it was promised while that is loaded.
+      res.set(VERSION_HEADER, run.adapterVersion);
       if (body.stream) {
         await streamAnswer(context, run, res, work.signal);
       } else {
         const completion = await gather(context, run);
+        res.set(VERSION_HEADER, completion.usage.searchloop.model_version);
         res.set('openai-processing-ms', String(Math.round(performance.now() - startedAt)));
         await sendJson(res, completion);
       }
