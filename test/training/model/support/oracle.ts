@@ -75,6 +75,8 @@ export function sampled(
 
 export interface Loss {
   readonly loss: number;
+  /** Sum of the sizes of its parts, which may cancel: what an error is to be compared with. */
+  readonly size: number;
   /** d loss / d score of each sampled token. */
   readonly seeds: Float32Array;
 }
@@ -99,6 +101,7 @@ function summed(weights: readonly number[], part: (index: number) => { value: nu
   const parts = weights.map((weight, index) => ({ weight, ...part(index) }));
   return {
     loss: parts.reduce((sum, { weight, value }) => sum + weight * value, 0),
+    size: parts.reduce((sum, { weight, value }) => sum + weight * Math.abs(value), 0),
     seeds: Float32Array.from(parts, ({ weight, slope }) => weight * slope),
   };
 }
