@@ -99,9 +99,8 @@ async function trainOnExamples(
   const model = await openTrainedModel(context);
   const limits = { vocabSize: model.decoder.vocabSize, maxTokens: settings.maxSequenceTokens };
   const { examples, digest } = await readExamples(flags.data, limits);
-  await withTrainer(context, settings, flags, model, { data: digest }, async (run, trainer) => {
+  await withTrainer(context, settings, flags, model, { data: digest }, async (run, trainer, signal) => {
     const view = await openTrainView(context.output, run);
-    const { signal } = context;
     try {
       const outcome = await trainSft(run, trainer, settings, examples, { signal, onStep: view.onStep });
       context.output.result(outcome, outcomeText(outcome, run.folder));

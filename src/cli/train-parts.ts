@@ -25,6 +25,13 @@ export interface TrainedModel {
   readonly decoder: DecoderConfig;
 }
 
+/** Fires when the process is asked to end: the run then stops where it can go on. */
+function terminated(): AbortSignal {
+  const controller = new AbortController();
+  process.once('SIGTERM', () => controller.abort());
+  return controller.signal;
+}
+
 /** The policy model, fetched where it is missing. */
 export async function openTrainedModel({ config, output, signal }: CliContext): Promise<TrainedModel> {
   const home = homeFolder(config);
@@ -49,7 +56,7 @@ export async function withTrainer(
   flags: TrainFlags,
   { home, model, decoder }: TrainedModel,
   inputs: Readonly<Record<string, string | number | null>>,
-  work: (run: RunFolder, trainer: Trainer) => Promise<void>,
+  work: (run: RunFolder, trainer: Trainer, signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
   const precision = config.training.precision ?? config.engine.precision;
   const start = flags.adapter === undefined ? null : readAdapter(flags.adapter, decoder).digest;
@@ -78,7 +85,7 @@ export async function withTrainer(
       niceness: config.training.niceness,
     });
     try {
-      await work(run, trainer);
+      await work(run, trainer, AbortSignal.any([signal, terminated()]));
     } finally {
       await trainer.close();
     }

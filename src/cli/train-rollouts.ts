@@ -49,7 +49,7 @@ export async function trainOnRollouts(
         searchCost: config.training.searchCost,
         reference: config.training.reference,
       };
-      await withTrainer(context, settings, flags, model, inputs, async (run, trainer) => {
+      await withTrainer(context, settings, flags, model, inputs, async (run, trainer, stop) => {
         const view = await openTrainView(output, run);
         try {
           const outcome = await trainRl(
@@ -66,7 +66,7 @@ export async function trainOnRollouts(
               validateEvery: config.training.validateEvery,
               validate: validation(context, house, selectPart(all, 'validation')),
             },
-            { ...view, signal, onNote: output.note },
+            { ...view, signal: stop, onNote: output.note },
           );
           output.result(outcome, outcomeText(outcome, run.folder));
         } finally {

@@ -62,10 +62,11 @@ export async function openTrainView(output: Output, run: RunFolder): Promise<Tra
   };
 }
 
-export function outcomeText({ steps, version, folder }: TrainingOutcome, run: string): string {
+export function outcomeText(outcome: TrainingOutcome, run: string): string {
+  const { steps, step, version, folder, adapter } = outcome;
   return [
-    `${steps} steps; version ${version.slice(0, 12)}`,
-    `adapter  ${folder}`,
+    `${steps} steps; version ${version.slice(0, 12)} of step ${step}`,
+    adapter === null ? `weights  ${folder}` : `adapter  ${adapter}`,
     `figures  ${join(run, 'metrics.jsonl')}`,
   ].join('\n');
 }

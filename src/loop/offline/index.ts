@@ -5,12 +5,12 @@ export {
   type RolloutJob,
   type RolloutParts,
 } from './lock-step-rollouts.js';
+export type { TrainingOutcome } from './outcome.js';
 export { type ScoredRollout, sampleBatch } from './rollout-batch.js';
 export { type OpenRunOptions, openRun, type RunFolder, type RunIdentity } from './run-folder.js';
 export { type RlEvents, type RlParts, rlSteps, trainRl } from './train-rl.js';
 export {
   supervisedSteps,
   type TrainingEvents,
-  type TrainingOutcome,
   trainSft,
 } from './train-sft.js';

@@ -12,6 +12,7 @@ import {
   checkpointFolder,
   derivedSeed,
   learningRates,
+  listCheckpoints,
   openFigures,
   pruneCheckpoints,
   type RunFigures,
@@ -25,6 +26,7 @@ import {
 import { audit } from '../../trajectory/index.js';
 import { writeFileAtomic } from '../../util/atomic-file.js';
 import type { LockStepRollouts } from './lock-step-rollouts.js';
+import { handOver, type TrainingOutcome } from './outcome.js';
 import {
   type BatchParts,
   batchFigures,
@@ -33,7 +35,7 @@ import {
   trainingSequence,
 } from './rollout-batch.js';
 import type { RunFolder } from './run-folder.js';
-import type { TrainingEvents, TrainingOutcome } from './train-sft.js';
+import type { TrainingEvents } from './train-sft.js';
 
 export interface RlParts extends Pick<BatchParts, 'questions' | 'score'> {
   readonly settings: RunSettings;
@@ -65,6 +67,8 @@ export function rlSteps(
 }
 
 /**
+ * Trains from the trainer's step to the end.
+ * @returns the best policy on validation, or the last one where nothing was validated
  * @throws {CancelledError} the signal fired; what was committed stays, and the run can go on from there
  * @throws {NonFiniteError} a step was rejected; says where the number came from
  */
@@ -101,7 +105,7 @@ export async function trainRl(parts: RlParts, events: RlEvents = {}): Promise<Tr
   } finally {
     await written.close();
   }
-  return { steps, folder: trainer.committed.folder, version: trainer.committed.version };
+  return handOver(run, steps, await bestOrLast(parts, validation.best()));
 }
 
 function baselinesOf(carried: Carried): RunningBaselines {
@@ -174,6 +178,16 @@ async function keepCheckpoints({ settings, run, trainer }: RlParts, best: number
     keepLast: 1,
     keep: best === null ? multiples : [...multiples, best],
   });
+}
+
+/** What the run gives: the best on validation where there was one, else the last. */
+async function bestOrLast({ run, trainer }: RlParts, best: number | null): Promise<CommitReport> {
+  if (best === null || best === trainer.step) return trainer.committed;
+  const { checkpoints } = await listCheckpoints(run.checkpoints);
+  const found = checkpoints.find(({ manifest }) => manifest.step === best);
+  if (found === undefined) return trainer.committed;
+  const { folder, manifest } = found;
+  return { ...trainer.committed, folder, step: manifest.step, version: manifest.version };
 }
 
 interface Validation {

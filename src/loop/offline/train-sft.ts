@@ -13,6 +13,7 @@ import {
   type StepWork,
   type Trainer,
 } from '../../training/index.js';
+import { handOver, type TrainingOutcome } from './outcome.js';
 import type { RunFolder } from './run-folder.js';
 
 export interface TrainingEvents {
@@ -21,13 +22,6 @@ export interface TrainingEvents {
   /** Tokens that went through the model. */
   readonly onTokens?: (tokens: number) => void;
   readonly signal?: AbortSignal;
-}
-
-export interface TrainingOutcome {
-  readonly steps: number;
-  /** Folder of the last checkpoint. */
-  readonly folder: string;
-  readonly version: string;
 }
 
 /** Steps of a supervised run: as configured, else what the passes over the data take. */
@@ -75,7 +69,7 @@ export async function trainSft(
   } finally {
     await figures.close();
   }
-  return { steps, folder: trainer.committed.folder, version: trainer.committed.version };
+  return handOver(run, steps, trainer.committed);
 }
 
 function supervisedWork(

@@ -5,8 +5,12 @@ import { homeFolder, loadConfig } from '../../../src/config/index.js';
 
 const HERE = join(__dirname, '..');
 
-/** Interpreter of a virtual environment of its own; made at the first call, which takes many minutes. */
+/**
+ * The interpreter named by INTEROP_PYTHON, else that of a virtual environment of its own, which is made at the first
+ * call and takes many minutes.
+ */
 function interpreter(): string {
+  if (process.env.INTEROP_PYTHON !== undefined) return process.env.INTEROP_PYTHON;
   const folder = join(homeFolder(loadConfig()), 'interop');
   const python = join(folder, 'bin', 'python');
   const wanted = readFileSync(join(HERE, 'requirements.txt'), 'utf8');

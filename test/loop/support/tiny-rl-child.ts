@@ -4,6 +4,4 @@ import type { AlgorithmName } from '../../../src/training/index.js';
 import { tinyRun } from './tiny-rl-run.js';
 
 const [home, output, algorithm] = process.argv.slice(2) as [string, string, AlgorithmName];
-tinyRun({ home, output, algorithm, resume: true }).then(({ version }) =>
-  process.stdout.write(`${version}\n`),
-);
+tinyRun({ home, output, algorithm, resume: true }).then(({ last }) => process.stdout.write(`${last}\n`));

@@ -60,6 +60,8 @@ function lowShare(record: { tokenIds: readonly number[]; lossMask: readonly numb
 
 export interface TinyOutcome extends TrainingOutcome {
   readonly rows: MetricsRow[];
+  /** Version after the last step. */
+  readonly last: string;
 }
 
 export async function tinyRun(options: TinyRun): Promise<TinyOutcome> {
@@ -153,7 +155,7 @@ export async function tinyRun(options: TinyRun): Promise<TinyOutcome> {
       },
       { signal: stop.signal, onStep: ({ step }) => step === stopAfter && stop.abort() },
     );
-    return { ...outcome, rows: await readMetrics(run.metrics) };
+    return { ...outcome, rows: await readMetrics(run.metrics), last: trainer.committed.version };
   } finally {
     await Promise.all([trainer.close(), engine.close()]);
     await run.release();
