@@ -1,4 +1,4 @@
-export { buildWorldIndexes, emptyRetriever, WORLD_INDEXES, wordRetriever } from './indexes.js';
+export { buildWorldIndexes, emptyRetriever, WORLD_INDEXES } from './indexes.js';
 export {
   TINY_MODEL_SHAPE,
   type TinyModelShape,
@@ -18,7 +18,6 @@ export { answerTurn, GIVE_UP, type KnownFact, searchTurn } from './turns.js';
 export {
   createWorld,
   type Fact,
-  otherWorld,
   WORLD_SETTINGS,
   type World,
   type WorldPart,

@@ -18,18 +18,15 @@ export function inventWords(count: number, random: () => number, taken: Set<stri
   return words;
 }
 
-/** `count` different pairs of a first and a second word, none of them `avoided`, in random order. */
+/** `count` different pairs of a first and a second word, in random order. */
 export function pairNames(
   count: number,
-  [first, second]: readonly [readonly string[], readonly string[]],
+  first: readonly string[],
+  second: readonly string[],
   random: () => number,
-  avoided: ReadonlySet<string>,
 ): string[] {
   const names = new Set<string>();
   const pick = (words: readonly string[]): string => words[Math.floor(random() * words.length)] as string;
-  while (names.size < count) {
-    const name = `${pick(first)} ${pick(second)}`;
-    if (!avoided.has(name)) names.add(name);
-  }
+  while (names.size < count) names.add(`${pick(first)} ${pick(second)}`);
   return [...names];
 }

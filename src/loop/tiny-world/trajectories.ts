@@ -2,17 +2,9 @@
 
 import type { Config } from '../../config/index.js';
 import type { EngineInfo } from '../../engine/index.js';
-import {
-  END_TOKEN,
-  otherWorld,
-  type World,
-  type WorldQuestion,
-  wordRetriever,
-  worldPassages,
-  worldQuestions,
-} from '../../evaluation/index.js';
+import { END_TOKEN, type World, type WorldQuestion, worldQuestions } from '../../evaluation/index.js';
 import type { StoredModel } from '../../model/index.js';
-import { createRetriever, type Retriever } from '../../retrieval/index.js';
+import { createRetriever } from '../../retrieval/index.js';
 import { inlineEncoding, loadPrompts } from '../../rollout/index.js';
 import { createTokenizer, type Tokenizer } from '../../tokenizer/index.js';
 import { derivedSeed, type Example, randomNumbers } from '../../training/index.js';
@@ -21,61 +13,29 @@ import { type TeachingHouse, teach, teacherOf } from '../warm-start/teach.js';
 import type { TinyRecipe, TinyStage } from './recipe.js';
 import { tinyScript } from './teacher.js';
 
-/** Lessons that run side by side, and that share a world where each has another. */
+/** Searches of several lessons travel together. */
 const LESSONS_AT_ONCE = 64;
 
-export interface TeachingParts {
+interface TeachingParts {
   readonly world: World;
   readonly recipe: Pick<TinyRecipe, 'seed' | 'topKs'>;
-  readonly stage: Pick<TinyStage, 'name' | 'worlds' | 'habits' | 'trajectories'>;
-  /** Its index is searched where the world is the own one: it must hold the half to learn from, and no more. */
+  readonly stage: Pick<TinyStage, 'name' | 'habits' | 'trajectories'>;
   readonly config: Config;
   readonly model: StoredModel;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Trajectories of a stage; the same parts give the same ones. */
-export async function tinyTrajectories(parts: TeachingParts): Promise<Example[]> {
-  const { stage, config, world } = parts;
-  const own = stage.worlds === 'own' ? classOf(world, await createRetriever(config)) : null;
-  const records: TrajectoryRecord[] = [];
-  try {
-    for (let from = 0; from < stage.trajectories; from += LESSONS_AT_ONCE) {
-      const taught = own ?? otherClass(world, derivedSeed(parts.recipe.seed, stage.name, 'world', from));
-      const count = Math.min(LESSONS_AT_ONCE, stage.trajectories - from);
-      records.push(...(await lessons(parts, taught, from, count)));
-    }
-    return records.map(exampleOf);
-  } finally {
-    await own?.retriever.close();
-  }
-}
-
-/** A world, its questions and how it is searched. */
-interface TaughtWorld {
-  readonly world: World;
-  readonly questions: readonly WorldQuestion[];
-  readonly retriever: Retriever;
-}
-
-const classOf = (world: World, retriever: Retriever): TaughtWorld => ({
+/** Trajectories over questions of the training half, searched in the index that holds no other facts. */
+export async function tinyTrajectories({
   world,
-  questions: worldQuestions(world, 'training'),
-  retriever,
-});
-
-function otherClass(world: World, seed: number): TaughtWorld {
-  const other = otherWorld(world, seed);
-  return classOf(other, wordRetriever(worldPassages(other, ['training'])));
-}
-
-async function lessons(
-  { recipe, stage, config, model, signal }: TeachingParts,
-  { world, questions, retriever }: TaughtWorld,
-  from: number,
-  count: number,
-): Promise<TrajectoryRecord[]> {
+  recipe,
+  stage,
+  config,
+  model,
+  signal,
+}: TeachingParts): Promise<Example[]> {
   const tokenizer = createTokenizer(await model.readTokenizer());
+  const retriever = await createRetriever(config);
   const house: TeachingHouse = {
     info: teacherInfo(model, tokenizer, config),
     tokenizer,
@@ -84,11 +44,11 @@ async function lessons(
     config: config.rollout,
     prompts: loadPrompts(config.rollout),
   };
-  const lesson = (i: number): Promise<TrajectoryRecord> => {
+  const questions = worldQuestions(world, 'training');
+  const lesson = async (i: number): Promise<TrajectoryRecord> => {
+    const question = questions[i % questions.length] as WorldQuestion;
     const seed = derivedSeed(recipe.seed, stage.name, i);
-    const random = randomNumbers(seed);
-    const topK = recipe.topKs[Math.floor(random() * recipe.topKs.length)] as number;
-    const question = questions[Math.floor(random() * questions.length)] as WorldQuestion;
+    const topK = recipe.topKs[Math.floor(randomNumbers(seed)() * recipe.topKs.length)] as number;
     const teacher = teacherOf(tinyScript(world, question, stage.habits, seed));
     return teach(
       house,
@@ -96,7 +56,17 @@ async function lessons(
       signal,
     );
   };
-  return Promise.all(Array.from({ length: count }, (_, i) => lesson(from + i)));
+  try {
+    const records: TrajectoryRecord[] = [];
+    while (records.length < stage.trajectories) {
+      const count = Math.min(LESSONS_AT_ONCE, stage.trajectories - records.length);
+      const from = records.length;
+      records.push(...(await Promise.all(Array.from({ length: count }, (_, i) => lesson(from + i)))));
+    }
+    return records.map(exampleOf);
+  } finally {
+    await retriever.close();
+  }
 }
 
 function teacherInfo(model: StoredModel, tokenizer: Tokenizer, config: Config): EngineInfo {
