@@ -68,7 +68,28 @@ function exitCodeOf(error: unknown): number {
     process.stderr.write('interrupted; run the same command again to go on\n');
     return 130;
   }
-  const known = error instanceof SearchloopError;
-  process.stderr.write(`error: ${known ? error.message : String((error as Error)?.stack ?? error)}\n`);
+  process.stderr.write(`error: ${faultText(error)}\n`);
   return error instanceof ConfigError || error instanceof InvalidInputError ? 2 : 1;
+}
+
+const DISK_FAULTS: Readonly<Record<string, string>> = {
+  ENOSPC: 'the disk is full',
+  EDQUOT: 'the quota of the disk is used up',
+  EROFS: 'the file system is read-only',
+  EACCES: 'this user may not',
+  EPERM: 'this user may not',
+  ENOENT: 'there is no such file or folder',
+  ENOTDIR: 'a part of the path is no folder',
+  EMFILE: 'too many files are open',
+  EIO: 'the disk failed',
+};
+
+/** What a person can do something about is told in words; a fault of ours with its stack. */
+function faultText(error: unknown): string {
+  if (error instanceof SearchloopError) return error.message;
+  const { code, path, syscall, message, stack } = (error ?? {}) as NodeJS.ErrnoException;
+  const reason = DISK_FAULTS[code ?? ''];
+  if (reason === undefined || syscall === undefined) return String(stack ?? message ?? error);
+  const where = path === undefined ? '' : ` ${path}`;
+  return `${reason}: ${syscall}${where} (${code}); paths.home, paths.indexes and paths.data choose other folders`;
 }
