@@ -125,15 +125,17 @@ export function attentionBlock(config: DecoderConfig, keepProbabilities: boolean
     const perHead = again('Reshape', [call.mul(dy, o), graph.integers([-1, heads, headDim])]);
     const dots = folded(again('Reshape', [call.sum(perHead, -1), graph.integers([-1, heads])]), 1, again);
     const dScores = call.mul(probabilities, again('Sub', [product(dMixed, values, { transB: 1 }), dots]));
+    /** [kvHeads, headDim, E] to [E, kvHeads * headDim]. */
     const joined = (x: Value): Value =>
       again('Reshape', [
-        again('Transpose', [x], { perm: [1, 0, 2] }),
+        again('Transpose', [x], { perm: [2, 0, 1] }),
         graph.integers([-1, kvHeads * headDim]),
       ]);
+    // dk and dv turned round: products with few rows read the large matrix as it lies.
     return [
       () => unfolded(product(dScores, keys, { alpha: scale }), again),
-      () => joined(product(dScores, queries, { transA: 1, alpha: scale })),
-      () => joined(product(probabilities, dMixed, { transA: 1 })),
+      () => joined(product(queries, dScores, { transA: 1, alpha: scale })),
+      () => joined(product(dMixed, probabilities, { transA: 1 })),
     ];
   });
   stage.result('o', o);

@@ -51,7 +51,13 @@ export class StageSession {
     try {
       const file = join(folder, 'stage.onnx');
       await writeFile(file, toOnnx(graph));
-      return new StageSession(await runtime.openSession(file, { threads, spinning }), cancel);
+      const session = await runtime.openSession(file, {
+        threads,
+        spinning,
+        // Every stage has threads of its own: those of an idle one must not spin on the cores of the next.
+        config: { 'session.force_spinning_stop': '1' },
+      });
+      return new StageSession(session, cancel);
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
