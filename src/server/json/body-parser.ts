@@ -9,6 +9,8 @@ import type { ParseMethods } from './parse-worker.js';
 /** The worst body of this size parses within a few milliseconds. */
 const INLINE_BYTES = 16 * 1024;
 
+const SAMPLE = '{"model":"searchloop","messages":[{"role":"user","content":"Hello"}]}';
+
 export interface BodyParser {
   /** @param bytes not usable afterwards: big ones move to the worker */
   parse<K extends BodyKind>(kind: K, bytes: Uint8Array): Promise<Parsed<Bodies[K]>>;
@@ -29,6 +31,9 @@ export function createBodyParser(
   const worker = createLazyWorker<ParseMethods>('server/json/parse-worker', settings, (err) =>
     logger.warn({ err }, 'no worker for big bodies'),
   );
+
+  // Schemas are compiled at their first use, which takes longer than many later ones.
+  parseBytes('chat', Buffer.from(SAMPLE), settings);
 
   return {
     async parse(kind, bytes) {

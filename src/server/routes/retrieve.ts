@@ -12,7 +12,7 @@ import { rowOf } from '../retrieve/answer.js';
 /** Queries searched at once: a trainer's batch leaves room for a question between two of them. */
 const SLICE = 128;
 /** Passages that come back at once: reading them from the searching thread holds this one. */
-const SLICE_PASSAGES = 512;
+const SLICE_PASSAGES = 256;
 /** Characters of the answer made in one go. */
 const PIECE = 64 * 1024;
 
