@@ -75,7 +75,7 @@ export async function* slicePages(
 }
 
 function titleIn(bytes: Buffer): string {
-  return /<title>([^<]*)/.exec(bytes.toString('utf8'))?.[1] ?? '';
+  return /<title>([^<]*)</.exec(bytes.toString('utf8'))?.[1] ?? '';
 }
 
 /** Text that was read and not yet used up, with the place of its first byte. */
