@@ -4,7 +4,8 @@
 //   npm run bench -- serve [--requests 4] [--clients 1,4,16,64]
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
@@ -40,7 +41,8 @@ export async function run(args: string[]): Promise<number> {
   const figures: Figure[] = [];
 
   const queueLimit = Math.max(...counts);
-  const server = await startServer(queueLimit);
+  const folder = mkdtempSync(join(tmpdir(), 'searchloop-bench-'));
+  const server = await startServer(queueLimit, join(folder, 'trajectories.db'));
   try {
     await ask(questions[0]!);
     for (const clients of counts) {
@@ -76,6 +78,7 @@ export async function run(args: string[]): Promise<number> {
     );
   } finally {
     await stopServer(server);
+    rmSync(folder, { recursive: true });
   }
   printReport('serve', figures, [
     `searchloop:rag over the demo index, streamed, at most ${MAX_TOKENS} tokens, ${values.requests} requests a client, one process of clients on the same machine`,
@@ -83,8 +86,13 @@ export async function run(args: string[]): Promise<number> {
   return 0;
 }
 
-async function startServer(queueLimit: number): Promise<ChildProcess> {
-  const settings = [`engine.queueLimit=${queueLimit}`, 'engine.maxSequences=16', 'log.level=warn'];
+async function startServer(queueLimit: number, store: string): Promise<ChildProcess> {
+  const settings = [
+    `engine.queueLimit=${queueLimit}`,
+    'engine.maxSequences=16',
+    'log.level=warn',
+    `store.path=${store}`,
+  ];
   const child = spawn(
     process.execPath,
     [
