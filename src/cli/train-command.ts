@@ -14,15 +14,17 @@ import {
 import { writeFileAtomic } from '../util/atomic-file.js';
 import { type CliContext, contextOf } from './context.js';
 import { wholeNumber } from './rollout-flags.js';
+import { bestOfNCommand } from './train-best-of-n.js';
 import { openTrainedModel, type TrainFlags, withTrainer } from './train-parts.js';
 import { trainOnRollouts } from './train-rollouts.js';
 import { openTrainView, outcomeText } from './train-view.js';
 import { warmStartCommand } from './warm-start-command.js';
 
-/** `train ALGORITHM | warm-start | plot`. */
+/** `train ALGORITHM | warm-start | best-of-n | plot`. */
 export function trainCommand(): Command {
   const command = new Command('train').description('train the policy, offline; each algorithm is a command');
   command.addCommand(warmStartCommand());
+  command.addCommand(bestOfNCommand());
   command.addCommand(plotCommand());
   for (const [name, { summary, supervised }] of Object.entries(ALGORITHMS))
     command.addCommand((supervised ? supervisedCommand : rolloutCommand)(name as AlgorithmName, summary));

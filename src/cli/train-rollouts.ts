@@ -1,23 +1,17 @@
 // Reinforcement learning on the command line: engine, index and rewards put together with the trainer.
 
-import { availableParallelism } from 'node:os';
-import type { Config } from '../config/index.js';
-import { createEngine, type Engine } from '../engine/index.js';
 import { ConfigError, InvalidInputError } from '../errors.js';
 import { evaluate, type Question, readQuestions, sampleOrder, selectPart } from '../evaluation/index.js';
-import { LockStepRollouts, type RlParts, type RolloutParts, trainRl } from '../loop/index.js';
-import { preparePrecision } from '../model/index.js';
-import type { Retriever } from '../retrieval/index.js';
-import { type RewardSettings, scoreRecord } from '../reward/index.js';
-import { createBackgroundEncoding, createRolloutRunner, loadPrompts } from '../rollout/index.js';
-import { type AlgorithmName, type RunSettings, runSettings } from '../training/index.js';
+import { type RlParts, trainRl } from '../loop/index.js';
+import { scoreRecord } from '../reward/index.js';
+import { createRolloutRunner } from '../rollout/index.js';
+import { type AlgorithmName, runSettings } from '../training/index.js';
 import { sha256File } from '../util/digest.js';
 import { openIndex } from './application.js';
 import type { CliContext } from './context.js';
-import { openTrainedModel, type TrainedModel, type TrainFlags, withTrainer } from './train-parts.js';
+import { METHOD, openRolloutHouse, type RolloutHouse, rewardSettings } from './train-house.js';
+import { openTrainedModel, type TrainFlags, withTrainer } from './train-parts.js';
 import { openTrainView, outcomeText } from './train-view.js';
-
-const METHOD = 'search-r1';
 
 /** @throws {ConfigError} whole weights: an engine cannot load them as an adapter */
 export async function trainOnRollouts(
@@ -37,7 +31,7 @@ export async function trainOnRollouts(
   const model = await openTrainedModel(context);
   const retriever = await openIndex(config, { onNote: output.note, signal });
   try {
-    const house = await openHouse(config, settings, model, retriever);
+    const house = await openRolloutHouse(config, settings, model, retriever);
     try {
       const inputs = {
         data: await sha256File(flags.data),
@@ -81,60 +75,10 @@ export async function trainOnRollouts(
   }
 }
 
-const rewardSettings = ({ training }: Config): RewardSettings => ({
-  rule: training.rewardRule,
-  formatWeight: training.formatWeight,
-  searchCost: training.searchCost,
-});
-
-interface House {
-  readonly engine: Engine;
-  readonly parts: RolloutParts;
-  readonly rollouts: LockStepRollouts;
-  close(): Promise<void>;
-}
-
-async function openHouse(
-  config: Config,
-  settings: RunSettings,
-  { home, model }: TrainedModel,
-  retriever: Retriever,
-): Promise<House> {
-  const source = await model.readTokenizer();
-  const engine = await createEngine({
-    modelId: model.record.id,
-    graphs: await preparePrecision(home, model, config.engine.precision),
-    tokenizer: source,
-    settings: {
-      ...config.engine,
-      threads: config.engine.threads || availableParallelism(),
-      maxSequences: config.training.rolloutSequences,
-    },
-    lockStep: true,
-    // It takes turns with the trainer.
-    spinning: false,
-  });
-  const encoding = createBackgroundEncoding(source);
-  const parts: RolloutParts = {
-    retriever,
-    tokenizer: encoding.tokenizer,
-    encoding,
-    config: { ...config.rollout, ...settings.rollout },
-    prompts: loadPrompts(config.rollout),
-  };
-  const { topK } = config.rollout;
-  return {
-    engine,
-    parts,
-    rollouts: new LockStepRollouts({ engine, parts, method: METHOD, topK }),
-    close: async () => void (await Promise.all([engine.close(), encoding.close()])),
-  };
-}
-
 /** Greedy answers to a fair sample of the validation part. */
 function validation(
   { config, signal }: CliContext,
-  { engine, parts, rollouts }: House,
+  { engine, parts, rollouts }: RolloutHouse,
   held: readonly Question[],
 ): RlParts['validate'] {
   const questions = sampleOrder(held).slice(0, config.training.validationQuestions);

@@ -171,6 +171,10 @@ const training = z.strictObject({
     'How token losses become one number.',
   ),
   klBeta: preset(z.number().min(0)).describe('Weight of the KL to the reference policy.'),
+  klTarget: preset(z.number().positive()).describe(
+    'Mean KL a token that klBeta follows; null keeps klBeta as it is.',
+  ),
+  klHorizon: int(1, 100_000_000).default(10_000).describe('Rollouts over which klBeta follows klTarget.'),
   reference: z
     .string()
     .min(1)

@@ -10,6 +10,9 @@ export function runIdentity(
   settings: RunSettings,
   inputs: Readonly<Record<string, string | number | null>>,
 ): RunIdentity {
-  const fixed = Object.entries(settings).filter(([key]) => !(FREE as readonly string[]).includes(key));
+  // Without a target the horizon decides nothing.
+  const idle: readonly string[] = settings.klTarget === null ? ['klTarget', 'klHorizon'] : [];
+  const free: readonly string[] = [...FREE, ...idle];
+  const fixed = Object.entries(settings).filter(([key]) => !free.includes(key));
   return { ...Object.fromEntries(fixed), ...inputs };
 }

@@ -1,3 +1,4 @@
+export { type BestOfNOptions, type BestOfNSummary, sampleBest } from './best-of-n.js';
 export { runIdentity } from './identity.js';
 export {
   type LockStepOptions,

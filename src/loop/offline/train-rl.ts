@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { CancelledError } from '../../errors.js';
 import type { Tokenizer } from '../../tokenizer/index.js';
 import {
+  AdaptiveKl,
   type Carried,
   type CommitReport,
   checkpointFolder,
@@ -78,6 +79,7 @@ export async function trainRl(parts: RlParts, events: RlEvents = {}): Promise<Tr
   const written = await openFigures(run.folder, run.metrics, trainer.step);
   const validation = await openValidation(parts, written, events);
   const baselines = baselinesOf(trainer.carried);
+  const kl = klWeight(settings, trainer.carried);
   try {
     await validation.after(trainer.committed);
     while (trainer.step < steps) {
@@ -88,17 +90,18 @@ export async function trainRl(parts: RlParts, events: RlEvents = {}): Promise<Tr
       const { batch, quarantined } = await auditedBatch(parts, step, events);
       const rolloutSeconds = (performance.now() - begun) / 1000;
       await events.onBatch?.(batch, step);
-      const work = rlWork(parts, batch, baselines, step, steps);
+      const work = rlWork(parts, batch, { baselines, klBeta: kl.beta }, step, steps);
       const report = await trainer.run(work, {
         ...(events.signal === undefined ? {} : { signal: events.signal }),
         ...(events.onTokens === undefined ? {} : { onTokens: events.onTokens }),
       });
       for (const { question, scores } of batch) baselines.update(question.dataset, scores.reward);
+      kl.update(report.metrics.kl, batch.length);
       const figures = { ...report.metrics, ...batchFigures(batch), quarantined };
       const { tokens, seconds } = report;
       await written.step({ step, ...figures, tokens, seconds, rolloutSeconds });
       events.onStep?.({ ...report, metrics: { ...figures, rolloutSeconds } }, steps);
-      await trainer.commit({ baselines: baselines.state() });
+      await trainer.commit({ baselines: baselines.state(), klBeta: kl.beta });
       await validation.after(trainer.committed);
       await keepCheckpoints(parts, validation.best());
     }
@@ -110,6 +113,20 @@ export async function trainRl(parts: RlParts, events: RlEvents = {}): Promise<Tr
 
 function baselinesOf(carried: Carried): RunningBaselines {
   return new RunningBaselines(carried.baselines as RunningBaselineState | undefined);
+}
+
+/** The weight of the KL: fixed, or following a target; a run that goes on has the last one. */
+function klWeight({ objective, klTarget, klHorizon }: RunSettings, carried: Carried) {
+  const beta = (carried.klBeta as number | undefined) ?? objective.klBeta;
+  const adaptive = klTarget === null ? null : new AdaptiveKl({ beta, target: klTarget, horizon: klHorizon });
+  return {
+    get beta(): number {
+      return adaptive?.beta ?? beta;
+    },
+    update(kl: number | undefined, rollouts: number): void {
+      if (kl !== undefined) adaptive?.update(kl, rollouts);
+    },
+  };
 }
 
 /** Records that break an invariant are never trained on. */
@@ -145,7 +162,7 @@ async function auditedBatch(
 function rlWork(
   { settings, run, trainer, reference }: RlParts,
   batch: readonly ScoredRollout[],
-  baselines: RunningBaselines,
+  { baselines, klBeta }: { readonly baselines: RunningBaselines; readonly klBeta: number },
   step: number,
   steps: number,
 ): StepWork {
@@ -155,7 +172,7 @@ function rlWork(
   return {
     step,
     version,
-    algorithm: objective,
+    algorithm: { ...objective, klBeta },
     supervised: false,
     sequences: batch.map((item) => trainingSequence(item, version, baselines)),
     batchEpochs: settings.batchEpochs,

@@ -35,6 +35,9 @@ export interface RunSettings {
   readonly groupSize: number;
   /** Groups of equal outcomes are replaced by further questions. */
   readonly dynamicSampling: boolean;
+  /** Mean KL a token that the KL's weight follows; null: the weight is fixed. */
+  readonly klTarget: number | null;
+  readonly klHorizon: number;
   readonly microBatchTokens: number;
   readonly maxSequenceTokens: number;
   readonly checkpointEvery: number;
@@ -96,6 +99,8 @@ export function runSettings(config: TrainingConfig, algorithm: AlgorithmName): R
     batchEpochs: config.batchEpochs,
     dynamicSampling: algorithm === 'dapo',
     groupSize: supervised ? 1 : (config.groupSize ?? preset.samplesPerQuestion),
+    klTarget: config.klTarget,
+    klHorizon: config.klHorizon,
     microBatchTokens: config.microBatchTokens,
     maxSequenceTokens: config.maxSequenceTokens ?? rollout.sequenceTokens,
     checkpointEvery: config.checkpointEvery ?? preset.checkpointEvery,

@@ -4,11 +4,12 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CancelledError } from '../../../src/errors.js';
+import { CancelledError, IntegrityError } from '../../../src/errors.js';
+import { readWarmStart } from '../../../src/loop/index.js';
 import { openModel, readAdapter } from '../../../src/model/index.js';
 import { openDecoderWeights } from '../../../src/training/index.js';
 import { compileEntry } from '../../support/compile-entry.js';
-import { importTiny, tinyRun } from '../support/tiny-rl-run.js';
+import { importTiny, tinyBestOfN, tinyRun } from '../support/tiny-rl-run.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'searchloop-rl-'));
 const home = join(folder, 'home');
@@ -63,6 +64,47 @@ test('dapo replaces groups of equal outcomes by further questions', async () => 
   expect(rows).toHaveLength(2);
   expect(rows.every((row) => Object.values(row).every(Number.isFinite))).toBe(true);
   expect(rows[0]).not.toHaveProperty('kl');
+});
+
+test('best of n keeps good rollouts only; stopped and run again, the file is the same', async () => {
+  const { folder: at, version } = await run('sampled', { flags: { 'training.steps': 1 } });
+  const [whole, parts] = [join(folder, 'whole.jsonl'), join(folder, 'parts.jsonl')];
+  const summary = await tinyBestOfN(home, { folder: at, version }, whole);
+  const lines = await readWarmStart(whole);
+  expect(summary).toEqual({ questions: 20, trajectories: lines.length });
+  expect(lines.length).toBeGreaterThan(3);
+  expect(new Set(lines.map(({ questionId }) => questionId)).size).toBe(lines.length);
+  const stop = new AbortController();
+  const stopped = tinyBestOfN(home, { folder: at, version }, parts, {
+    signal: stop.signal,
+    onProgress: () => stop.abort(),
+  });
+  await expect(stopped).rejects.toThrow(CancelledError);
+  expect((await readWarmStart(parts)).length).toBeLessThan(lines.length + 1);
+  await tinyBestOfN(home, { folder: at, version }, parts);
+  const told = async (file: string) =>
+    (await readWarmStart(file)).map(({ questionId, record }) => [questionId, record.tokenIds]);
+  expect(await told(parts)).toEqual(await told(whole));
+  const other = tinyBestOfN(home, { folder: at, version }, parts, { settingsDigest: 'e' });
+  await expect(other).rejects.toThrow(IntegrityError);
+  // Someone else's trajectories are not overwritten.
+  rmSync(`${parts}.progress.json`);
+  const before = readFileSync(parts, 'utf8');
+  const anew = tinyBestOfN(home, { folder: at, version }, parts, { settingsDigest: 'e' });
+  await expect(anew).rejects.toThrow(/holds trajectories that this run did not make/);
+  expect(readFileSync(parts, 'utf8')).toBe(before);
+});
+
+test('the weight of the KL follows its target, and a run that goes on has it', async () => {
+  const flags = { 'training.klTarget': 1e-6, 'training.klHorizon': 20, 'training.steps': 3 };
+  const whole = await run('adaptive', { flags });
+  const betas = whole.rows.map(({ klBeta }) => klBeta as number);
+  // Nothing has moved at the first step, then the KL is far above the target.
+  expect(betas[1]).toBeLessThan(betas[0] as number);
+  expect(betas[2]).toBeGreaterThan(betas[1] as number);
+  await expect(run('adaptive-stopped', { flags, stopAfter: 2 })).rejects.toThrow(CancelledError);
+  const resumed = await run('adaptive-stopped', { flags, resume: true });
+  expect(resumed.rows.map(({ klBeta }) => klBeta)).toEqual(betas);
 });
 
 test('stopped or killed at any moment and resumed, a run with a critic ends as the undisturbed one', async () => {

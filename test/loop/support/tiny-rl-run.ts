@@ -2,18 +2,27 @@
 // The reward is a share of the token ids, which any policy can learn to raise.
 
 import { join } from 'node:path';
-import { loadConfig } from '../../../src/config/index.js';
+import { type Config, loadConfig } from '../../../src/config/index.js';
 import { createEngine } from '../../../src/engine/index.js';
-import { LockStepRollouts, openRun, type TrainingOutcome, trainRl } from '../../../src/loop/index.js';
+import type { Question } from '../../../src/evaluation/index.js';
+import {
+  type BestOfNOptions,
+  LockStepRollouts,
+  openRun,
+  sampleBest,
+  type TrainingOutcome,
+  trainRl,
+} from '../../../src/loop/index.js';
 import { importModel, openModel, preparePrecision } from '../../../src/model/index.js';
 import type { Retriever } from '../../../src/retrieval/index.js';
 import { inlineEncoding, loadPrompts } from '../../../src/rollout/index.js';
-import { createTokenizer } from '../../../src/tokenizer/index.js';
+import { createTokenizer, type Tokenizer } from '../../../src/tokenizer/index.js';
 import {
   type AlgorithmName,
   type DecoderSpec,
   type MetricsRow,
   openTrainer,
+  type RunSettings,
   readMetrics,
   runSettings,
 } from '../../../src/training/index.js';
@@ -64,9 +73,9 @@ export interface TinyOutcome extends TrainingOutcome {
   readonly last: string;
 }
 
-export async function tinyRun(options: TinyRun): Promise<TinyOutcome> {
-  const { home, output, algorithm, resume = false, stopAfter } = options;
-  const config = loadConfig({
+/** Settings small enough for a run of seconds. */
+function tinyConfig(flags: TinyRun['flags']): Config {
+  return loadConfig({
     env: {},
     flags: {
       'training.learningRate': 0.01,
@@ -81,13 +90,68 @@ export async function tinyRun(options: TinyRun): Promise<TinyOutcome> {
       'training.observationTokens': 96,
       'engine.maxSequences': 4,
       'engine.maxSequenceTokens': 640,
-      ...options.flags,
+      ...flags,
     },
   });
-  const settings = runSettings(config.training, algorithm);
+}
+
+export interface TinyRollouts {
+  readonly rollouts: LockStepRollouts;
+  readonly tokenizer: Tokenizer;
+  readonly questions: readonly Question[];
+  readonly score: BestOfNOptions['score'];
+}
+
+/** Rollouts over the tiny model for the time of `act`. */
+export async function withTinyRollouts<Result>(
+  home: string,
+  config: Config,
+  settings: RunSettings,
+  act: (parts: TinyRollouts) => Promise<Result>,
+): Promise<Result> {
   const model = await openModel(home, MODEL);
   const tokenizerSource = await model.readTokenizer();
   const tokenizer = createTokenizer(tokenizerSource);
+  const engine = await createEngine({
+    modelId: MODEL,
+    graphs: await preparePrecision(home, model, 'fp32'),
+    tokenizer: tokenizerSource,
+    settings: { ...config.engine, threads: 1 },
+    lockStep: true,
+    spinning: false,
+  });
+  try {
+    const rollouts = new LockStepRollouts({
+      engine,
+      method: 'search-r1',
+      topK: 2,
+      parts: {
+        retriever: passages,
+        tokenizer,
+        encoding: inlineEncoding(tokenizer),
+        config: { ...config.rollout, ...settings.rollout },
+        prompts: loadPrompts(config.rollout),
+      },
+    });
+    const score: TinyRollouts['score'] = (record) => ({
+      reward: lowShare(record),
+      em: lowShare(record) > 0.6 ? 1 : 0,
+      subEm: 0,
+      f1: 0,
+      formatScore: 0,
+      wellFormed: false,
+      searches: record.searches.length,
+    });
+    return await act({ rollouts, tokenizer, questions, score });
+  } finally {
+    await engine.close();
+  }
+}
+
+export async function tinyRun(options: TinyRun): Promise<TinyOutcome> {
+  const { home, output, algorithm, resume = false, stopAfter } = options;
+  const config = tinyConfig(options.flags);
+  const settings = runSettings(config.training, algorithm);
   const run = await openRun(output, { identity: { algorithm }, resume });
   const spec: DecoderSpec = {
     home,
@@ -102,14 +166,6 @@ export async function tinyRun(options: TinyRun): Promise<TinyOutcome> {
     threads: 1,
     activationBytes: 2 ** 28,
   };
-  const engine = await createEngine({
-    modelId: MODEL,
-    graphs: await preparePrecision(home, model, 'fp32'),
-    tokenizer: tokenizerSource,
-    settings: { ...config.engine, threads: 1 },
-    lockStep: true,
-    spinning: false,
-  });
   const trainer = await openTrainer({
     entry: 'training/trainer/decoder-task',
     spec,
@@ -120,44 +176,50 @@ export async function tinyRun(options: TinyRun): Promise<TinyOutcome> {
   });
   const stop = new AbortController();
   try {
-    const rollouts = new LockStepRollouts({
-      engine,
-      method: 'search-r1',
-      topK: 2,
-      parts: {
-        retriever: passages,
-        tokenizer,
-        encoding: inlineEncoding(tokenizer),
-        config: { ...config.rollout, ...settings.rollout },
-        prompts: loadPrompts(config.rollout),
-      },
-    });
-    const outcome = await trainRl(
-      {
-        settings,
-        run,
-        trainer,
-        rollouts,
-        tokenizer,
-        questions,
-        reference: null,
-        validateEvery: 2,
-        validate: async ({ step }) => ({ exactMatch: step === 2 ? 1 : 0 }),
-        score: (record) => ({
-          reward: lowShare(record),
-          em: lowShare(record) > 0.6 ? 1 : 0,
-          subEm: 0,
-          f1: 0,
-          formatScore: 0,
-          wellFormed: false,
-          searches: record.searches.length,
-        }),
-      },
-      { signal: stop.signal, onStep: ({ step }) => step === stopAfter && stop.abort() },
+    const outcome = await withTinyRollouts(home, config, settings, (parts) =>
+      trainRl(
+        {
+          ...parts,
+          settings,
+          run,
+          trainer,
+          reference: null,
+          validateEvery: 2,
+          validate: async ({ step }) => ({ exactMatch: step === 2 ? 1 : 0 }),
+        },
+        { signal: stop.signal, onStep: ({ step }) => step === stopAfter && stop.abort() },
+      ),
     );
     return { ...outcome, rows: await readMetrics(run.metrics), last: trainer.committed.version };
   } finally {
-    await Promise.all([trainer.close(), engine.close()]);
+    await trainer.close();
     await run.release();
   }
+}
+
+/** Keeps the best of three rollouts of each question; stops after the first round where asked. */
+export function tinyBestOfN(
+  home: string,
+  adapter: { readonly folder: string; readonly version: string },
+  output: string,
+  more: Partial<BestOfNOptions> = {},
+) {
+  const config = tinyConfig({});
+  return withTinyRollouts(home, config, runSettings(config.training, 'grpo'), async (parts) => {
+    await parts.rollouts.use(adapter.folder, adapter.version);
+    const many = Array.from({ length: 20 }, (_, i) => ({
+      ...(parts.questions[i % parts.questions.length] as Question),
+      id: `q${i}`,
+    }));
+    return sampleBest({
+      ...parts,
+      questions: many,
+      samples: 3,
+      minReward: 0.5,
+      seed: 4,
+      output,
+      settingsDigest: 'd',
+      ...more,
+    });
+  });
 }

@@ -201,6 +201,15 @@ test.each(['q8', 'q4'] as const)('%s trains on the values that its blocks stand 
   expect(found.logprobs).not.toEqual((await (await open()).score(batch)).logprobs);
 });
 
+test('without the C API the fallback gives the same, in place too', async () => {
+  const batch = microBatch(stored.sequences);
+  const native = await gradientsOf(await open(), batch);
+  const model = await open({ runtime: await openRuntime('binding') });
+  const fallback = await gradientsOf(model, batch);
+  for (const [index, gradient] of fallback.entries())
+    expect(relativeDifference(gradient, native[index]!)).toBeLessThan(1e-5);
+});
+
 describe('where an adapter begins', () => {
   const fresh = { kind: 'lora', rank: 3, alpha: 6, seed: 11 } as const;
 

@@ -1,0 +1,119 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { runCli } from '../../src/cli/index.js';
+import { importModel } from '../../src/model/index.js';
+import { madeExamples } from '../training/support/examples.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'searchloop-cli-train-'));
+const home = join(folder, 'home');
+const FIXTURES = join(__dirname, '..', 'fixtures');
+beforeAll(() => importModel(join(FIXTURES, 'models', 'tiny-llama'), home, { id: 'tiny' }));
+afterAll(() => rmSync(folder, { recursive: true }));
+jest.setTimeout(600_000);
+
+const data = join(folder, 'data.jsonl');
+writeFileSync(
+  data,
+  madeExamples(6, 500)
+    .map(({ id, tokenIds, lossMask }) =>
+      JSON.stringify({ record: { id, tokenIds: [...tokenIds], lossMask: [...lossMask] } }),
+    )
+    .join('\n'),
+);
+
+interface Outcome {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs a command line in this process and catches what it prints. */
+async function cli(...args: string[]): Promise<Outcome> {
+  const printed = { stdout: '', stderr: '' };
+  const spies = (['stdout', 'stderr'] as const).map((name) =>
+    jest.spyOn(process[name], 'write').mockImplementation((text) => {
+      printed[name] += String(text);
+      return true;
+    }),
+  );
+  const before = process.exitCode;
+  try {
+    const set = ['-s', `paths.home="${home}"`, '-s', 'model.policy=tiny', '-s', 'engine.precision=fp32'];
+    return { code: await runCli([...args, ...set, '-s', 'training.threads=1']), ...printed };
+  } finally {
+    process.exitCode = before;
+    for (const spy of spies) spy.mockRestore();
+  }
+}
+
+const sizes = [
+  '-s',
+  'training.batchSequences=3',
+  '-s',
+  'training.rank=2',
+  '-s',
+  'training.checkpointEvery=1',
+];
+
+test('sft trains, plots, exports and goes on only where it may', async () => {
+  const run = join(folder, 'run');
+  const trained = await cli('train', 'sft', '--data', data, '--output', run, ...sizes);
+  expect(trained).toMatchObject({ code: 0 });
+  expect(trained.stderr).toMatch(/step 1\/2 {2}loss \d.*tok\/s/);
+  expect(trained.stdout).toMatch(/2 steps; version [0-9a-f]{12} of step 2/);
+  expect(readdirSync(run)).toEqual(
+    expect.arrayContaining(['adapter', 'checkpoints', 'metrics.jsonl', 'run.json']),
+  );
+
+  const again = await cli('train', 'sft', '--data', data, '--output', run, ...sizes);
+  expect(again).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/holds a run at step 2: add --resume/),
+  });
+  const other = await cli('train', 'sft', '-d', data, '-o', run, '-r', ...sizes, '-s', 'training.rank=3');
+  expect(other).toMatchObject({ code: 2, stderr: expect.stringMatching(/rank: 2, now 3/) });
+  const longer = await cli('train', 'sft', '-d', data, '-o', run, '-r', ...sizes, '-s', 'training.epochs=2');
+  expect(longer.stdout).toMatch(/4 steps; .* of step 4/);
+
+  const picture = join(folder, 'curves.svg');
+  expect(await cli('train', 'plot', run, '--output', picture)).toMatchObject({ code: 0 });
+  expect(readFileSync(picture, 'utf8')).toMatch(/>loss</);
+
+  const adapter = join(folder, 'half');
+  const exported = await cli(
+    'models',
+    'export',
+    '-a',
+    join(run, 'adapter'),
+    '-o',
+    adapter,
+    '--base',
+    'hub/tiny',
+  );
+  expect(exported).toMatchObject({ code: 0 });
+  expect(JSON.parse(readFileSync(join(adapter, 'adapter_config.json'), 'utf8'))).toMatchObject({ r: 2 });
+  const merged = join(folder, 'merged');
+  expect(await cli('models', 'export', '--merged', '-a', adapter, '-o', merged)).toMatchObject({ code: 0 });
+  expect(existsSync(join(merged, 'tiny.gguf')) && existsSync(join(merged, 'config.json'))).toBe(true);
+});
+
+test('wrong lines end with usage errors', async () => {
+  expect(await cli('models', 'export', '-o', folder)).toMatchObject({ code: 2 });
+  expect(await cli('train', 'sft', '-d', data)).toMatchObject({ code: 2 });
+  const whole = await cli(
+    'train',
+    'grpo',
+    '-d',
+    data,
+    '-o',
+    join(folder, 'x'),
+    '-s',
+    'training.trained=whole',
+  );
+  expect(whole).toMatchObject({ code: 2, stderr: expect.stringMatching(/training.trained=lora/) });
+  const best = ['train', 'best-of-n', '-d', data, '-o', join(folder, 'best.jsonl')];
+  expect(await cli(...best)).toMatchObject({ code: 2, stderr: expect.stringMatching(/--adapter/) });
+  expect(await cli(...best, '-a', folder, '--min-reward', 'good')).toMatchObject({ code: 2 });
+  expect(await cli('train', 'plot', folder, '-o', join(folder, 'none.svg'))).toMatchObject({ code: 1 });
+});
