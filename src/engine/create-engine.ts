@@ -10,6 +10,7 @@ import { canonicalJson, sha256Hex } from '../util/digest.js';
 import { AdapterRegistry } from './adapter-registry.js';
 import { Admission } from './admission.js';
 import { buffersOf } from './core/read-adapter.js';
+import { LEAST_WIDE } from './core/step-model.js';
 import type {
   AdapterInfo,
   EngineInfo,
@@ -129,7 +130,7 @@ class WorkerEngine implements Engine {
     const { modelDigest, precision } = this.#about;
     const { onnxruntimeVersion } = await this.#client.call('describe', undefined);
     const { int8Cache, wideSteps } = this.#start.graphs;
-    const graphs = [modelDigest, precision, int8Cache !== null, wideSteps !== null];
+    const graphs = [modelDigest, precision, int8Cache !== null, wideSteps === null ? null : LEAST_WIDE];
     const digest = sha256Hex(canonicalJson([SAMPLER_VERSION, onnxruntimeVersion, ...graphs]));
     this.#fingerprint = `fp_${digest.slice(0, 16)}`;
   }

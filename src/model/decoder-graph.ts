@@ -17,6 +17,12 @@ export type CacheType = 'float32' | 'int8';
 
 const KINDS = ['key', 'value'] as const;
 
+/**
+ * A score next to which any other is infinitely likely. onnxruntime walks an int8 cache in tiles unless attention has such a
+ * sink, and for single tokens tiles only cost: see docs/engine.md.
+ */
+const NO_SINK = -1e30;
+
 const INT8_CACHE = { kv_cache_bit_width: 8, k_quant_type: 'PER_CHANNEL', v_quant_type: 'PER_CHANNEL' };
 
 /** What every layer needs. */
@@ -31,6 +37,8 @@ interface Context {
   /** f32 [B, 1, R] for each group; null without adapters. */
   readonly masks: Readonly<Record<AdapterGroup, Value>> | null;
   readonly cache: CacheType;
+  /** f32 [heads] for an int8 cache, see `NO_SINK`. */
+  readonly sink: Value | null;
 }
 
 /**
@@ -68,6 +76,10 @@ export function decoderGraph(
     positions: rotatesInside(config) ? null : positionsOf(graph, ids, seqlens),
     masks: adapters ? maskInputs(graph) : null,
     cache,
+    sink:
+      cache === 'int8'
+        ? graph.constant('sink', new Float32Array(config.heads).fill(NO_SINK), [config.heads])
+        : null,
   };
   let x = embed(graph, weights, ids);
   for (let layer = 0; layer < config.layers; layer++) x = decoderLayer(context, layer, x);
@@ -94,7 +106,7 @@ function decoderLayer(context: Context, layer: number, x: Value): Value {
 }
 
 function attention(context: Context, layer: number, x: Value): Value {
-  const { graph, config, weights, seqlens, totalLength, positions, cache } = context;
+  const { graph, config, weights, seqlens, totalLength, positions, cache, sink } = context;
   const { heads, kvHeads, headDim } = config;
   const cacheShape = ['B', kvHeads, 'T', headDim];
   const past = KINDS.map((kind) => graph.input(`past_${kind}.${layer}`, cache, cacheShape));
@@ -106,7 +118,7 @@ function attention(context: Context, layer: number, x: Value): Value {
   const steps = KINDS.map((kind) =>
     cache === 'int8' ? graph.input(`${kind}_step.${layer}`, 'float32', [kvHeads * headDim]) : null,
   );
-  const inputs = [...query, ...past, seqlens, totalLength, ...rotation, null, null, null, ...steps];
+  const inputs = [...query, ...past, seqlens, totalLength, ...rotation, null, null, sink, ...steps];
   while (inputs.at(-1) === null) inputs.pop();
   const [attended, key, value] = graph.ops('GroupQueryAttention', inputs, {
     name: `layers.${layer}.attention`,

@@ -8,10 +8,11 @@ import type { DecoderWeights } from './decoder-weights.js';
 import { END_BITS, type GraphPrecision, LAYER_BITS, writeDecoderWeights } from './decoder-weights-file.js';
 import { type BuiltGraphs, graphsInFolder } from './graph-folder.js';
 import { quantisedValues } from './quantised-values.js';
-import type { StoredTensor } from './weights-file.js';
+import type { StoredTensor, WeightsFile } from './weights-file.js';
 
 const FLOAT32_CACHE = ['step', 'step-adapters'] as const;
 const INT8_CACHE = ['step-int8', 'step-adapters-int8'] as const;
+const BOTH_CACHES = [...FLOAT32_CACHE, ...INT8_CACHE] as const;
 
 /** The step graph with and without adapter inputs, see `decoderGraph`. */
 export interface StepFiles {
@@ -27,6 +28,12 @@ export interface WeightedSteps extends StepFiles {
   readonly weightsTensors: Readonly<Record<string, StoredTensor>>;
 }
 
+/** Graphs for steps of many tokens or rows. */
+export interface WideSteps extends WeightedSteps {
+  /** The same steps over an int8 cache. */
+  readonly int8Cache: StepFiles;
+}
+
 /** What an engine needs to know of built graphs. */
 export interface EngineGraphs extends WeightedSteps {
   readonly precision: GraphPrecision;
@@ -35,8 +42,8 @@ export interface EngineGraphs extends WeightedSteps {
   readonly config: DecoderConfig;
   /** The same steps over an int8 cache; null for `fp32`. */
   readonly int8Cache: StepFiles | null;
-  /** The same values with the layers in float32, for steps of many tokens; null where they were not asked for. */
-  readonly wideSteps: WeightedSteps | null;
+  /** The same values with the layers in float32, for wide steps; null where they were not asked for. */
+  readonly wideSteps: WideSteps | null;
   /** Positions that the rotary tables hold: no sequence can be longer. */
   readonly maxPositions: number;
   readonly groups: Readonly<Record<AdapterGroup, GroupShape>>;
@@ -51,7 +58,7 @@ export interface BuildDecoderOptions {
   readonly sourceDigest: string;
   /**
    * Also build the layers in float32, of the values that the blocks stand for: four times the size, and faster for many
-   * tokens at once on processors without instructions for products of bytes. Default false; nothing for `fp32`.
+   * tokens or rows at once on processors without instructions for products of bytes. Default false; nothing for `fp32`.
    */
   readonly wideSteps?: boolean;
   readonly onProgress?: OnProgress;
@@ -65,26 +72,18 @@ export async function buildDecoderGraphs(options: BuildDecoderOptions): Promise<
     folder,
     set: precision,
     source: { config, precision, sourceDigest },
-    names: precision === 'fp32' ? FLOAT32_CACHE : [...FLOAT32_CACHE, ...INT8_CACHE],
+    names: precision === 'fp32' ? FLOAT32_CACHE : BOTH_CACHES,
     writeWeights: (path) =>
       writeDecoderWeights(weights, bitsOf(precision), path, progressOf(options, precision)),
-    buildGraph: (name, file) =>
-      decoderGraph(config, file, {
-        adapters: name.startsWith('step-adapters'),
-        cache: name.endsWith('-int8') ? 'int8' : 'float32',
-      }),
+    buildGraph: (name, file) => stepGraph(config, name, file),
   });
   const shapes = ADAPTER_GROUPS.map((group) => [group, groupShape(config, group)]);
-  const int8Cache = {
-    stepFile: built.files['step-int8'],
-    adapterStepFile: built.files['step-adapters-int8'],
-  };
   return {
     precision,
     digest: built.digest,
     config,
     ...weightedSteps(built),
-    int8Cache: precision === 'fp32' ? null : int8Cache,
+    int8Cache: precision === 'fp32' ? null : int8Steps(built),
     wideSteps: options.wideSteps && precision !== 'fp32' ? await buildWideSteps(options) : null,
     maxPositions: config.maxPositions,
     groups: Object.fromEntries(shapes) as Record<AdapterGroup, GroupShape>,
@@ -106,8 +105,19 @@ const weightedSteps = (built: BuiltGraphs<(typeof FLOAT32_CACHE)[number]>): Weig
   weightsTensors: built.weightsTensors,
 });
 
+const int8Steps = (built: BuiltGraphs<(typeof INT8_CACHE)[number]>): StepFiles => ({
+  stepFile: built.files['step-int8'],
+  adapterStepFile: built.files['step-adapters-int8'],
+});
+
+const stepGraph = (config: DecoderConfig, name: (typeof BOTH_CACHES)[number], file: WeightsFile) =>
+  decoderGraph(config, file, {
+    adapters: name.startsWith('step-adapters'),
+    cache: name.endsWith('-int8') ? 'int8' : 'float32',
+  });
+
 /** Embedding and head stay in blocks: few rows reach them, and they are the largest matrices. */
-async function buildWideSteps(options: BuildDecoderOptions): Promise<WeightedSteps> {
+async function buildWideSteps(options: BuildDecoderOptions): Promise<WideSteps> {
   const { weights, precision, folder, sourceDigest } = options;
   const { config } = weights;
   const set = `${precision}-wide`;
@@ -116,7 +126,7 @@ async function buildWideSteps(options: BuildDecoderOptions): Promise<WeightedSte
     folder,
     set,
     source: { config, precision, sourceDigest },
-    names: FLOAT32_CACHE,
+    names: BOTH_CACHES,
     writeWeights: (path) =>
       writeDecoderWeights(
         { ...weights, layer },
@@ -124,8 +134,7 @@ async function buildWideSteps(options: BuildDecoderOptions): Promise<WeightedSte
         path,
         progressOf(options, set),
       ),
-    buildGraph: (name, file) =>
-      decoderGraph(config, file, { adapters: name === 'step-adapters', cache: 'float32' }),
+    buildGraph: (name, file) => stepGraph(config, name, file),
   });
-  return weightedSteps(built);
+  return { ...weightedSteps(built), int8Cache: int8Steps(built) };
 }

@@ -8,7 +8,7 @@ import { canonicalJson, sha256Hex } from '../util/digest.js';
 import type { WeightsFile } from './weights-file.js';
 
 /** Changes when graphs or weights would come out differently from the same source. */
-const FORMAT = 3;
+const FORMAT = 4;
 
 export interface BuiltGraphs<Name extends string> {
   /** sha256 over graphs and weights. */

@@ -1,9 +1,9 @@
 // Runs the step graph over the slots of a KV pool: a chunk of one prompt, or one token for each slot of a window. The
 // logits stay where the graph left them.
 //
-// Decoding wants little memory to be read: weights in blocks, keys and values in 8 bits. Reading a prompt wants fast
-// products: where there are `wideSteps` their float32 layers, and a float32 slot for its keys and values, which are then
-// rounded into the pool. `fp32` knows one graph and one memory for both.
+// Narrow steps want little memory to be read: weights in blocks. Wide ones, chunks of prompts and decode steps of many
+// rows, want fast products: where there are `wideSteps` their float32 layers. Keys and values are in 8 bits; prompts are
+// read in a float32 slot, and theirs are then rounded into the pool. `fp32` knows one graph and one memory for all.
 
 import type { AdapterLayout, EngineGraphs, StepFiles } from '../../model/index.js';
 import type { OnnxRuntime, SharedWeights } from '../../runtime/index.js';
@@ -32,8 +32,11 @@ export interface Reader extends Staged {
   readonly tokens: Int32Array;
 }
 
-/** Fewer tokens are read as decoding reads them: for those the blocks are as fast, and nothing has to be staged. */
-const LEAST_WIDE = 16;
+/**
+ * From this many tokens of a prompt or rows of a decode step on a step is a wide one. Below it the blocks are faster (at 8
+ * rows by a tenth on AVX2) or as fast, and a prompt need not be staged.
+ */
+export const LEAST_WIDE = 16;
 
 interface Parts {
   readonly memory: KvMemory;
@@ -41,6 +44,8 @@ interface Parts {
   readonly narrow: StepSessions;
   /** Over the staging slot, or over `memory` where there is none. Null: the narrow ones read prompts too. */
   readonly wide: StepSessions | null;
+  /** Over `memory`, for decode steps of many rows. Null: the narrow ones decode those too. */
+  readonly wideDecode: StepSessions | null;
   /** Null for a float32 cache. */
   readonly staging: Staging | null;
   readonly results: StepResults;
@@ -79,7 +84,7 @@ export async function openStepModel(runtime: OnnxRuntime, options: StepModelOpti
       const memory = createFloatMemory(shape);
       const narrow = await open(graphs, weights, memory, null);
       const wide = wideSteps === null ? null : await open(wideSteps, wideWeights, memory, null);
-      return new StepModel({ memory, results, narrow, wide, staging: null });
+      return new StepModel({ memory, results, narrow, wide, wideDecode: wide, staging: null });
     }
     const memory = createInt8Memory(shape);
     const slot = createFloatMemory({ ...shape, slots: 1 });
@@ -87,7 +92,11 @@ export async function openStepModel(runtime: OnnxRuntime, options: StepModelOpti
     const steps = await measureCacheSteps(wide, slot, options.samples);
     const staging = new Staging(memory, slot, steps);
     const narrow = await open(int8Cache, weights, memory, steps);
-    return new StepModel({ memory, results, narrow, wide, staging });
+    const wideDecode =
+      wideSteps === null || slots < LEAST_WIDE
+        ? null
+        : await open(wideSteps.int8Cache, wideWeights, memory, steps);
+    return new StepModel({ memory, results, narrow, wide, wideDecode, staging });
   } catch (error) {
     for (const sessions of opened) sessions.close();
     throw error;
@@ -105,12 +114,15 @@ export class StepModel {
   /** f32 [N] */
   readonly logSumExp: Float32Array;
   readonly vocabSize: number;
+  readonly #all: ReadonlySet<StepSessions>;
 
   constructor(private readonly parts: Parts) {
     this.memory = parts.memory;
     this.vocabSize = parts.results.vocabSize;
     this.logits = parts.results.logits;
     this.logSumExp = parts.results.logSumExp;
+    const { narrow, wide, wideDecode } = parts;
+    this.#all = new Set([narrow, wide, wideDecode].filter((sessions) => sessions !== null));
   }
 
   /** Reads `count` tokens of a sequence after the `past` positions that its slot holds; leaves the logits of the last. */
@@ -140,7 +152,9 @@ export class StepModel {
     rows: readonly number[],
     adapters: RowAdapters | null,
   ): Promise<void> {
-    const step = this.parts.narrow.binding(first, count, 'one', adapters !== null);
+    const { narrow, wideDecode } = this.parts;
+    const sessions = count < LEAST_WIDE ? narrow : (wideDecode ?? narrow);
+    const step = sessions.binding(first, count, 'one', adapters !== null);
     let longest = 0;
     for (let row = 0; row < count; row++) {
       const past = pastLengths[row] as number;
@@ -157,12 +171,10 @@ export class StepModel {
 
   /** Lets go of all bound adapter weights. */
   releaseAdapters(): void {
-    this.parts.narrow.releaseAdapters();
-    this.parts.wide?.releaseAdapters();
+    for (const sessions of this.#all) sessions.releaseAdapters();
   }
 
   close(): void {
-    this.parts.narrow.close();
-    this.parts.wide?.close();
+    for (const sessions of this.#all) sessions.close();
   }
 }

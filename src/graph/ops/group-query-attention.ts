@@ -6,7 +6,8 @@ import type { OpDefinition } from '../op.js';
  * past key and value f32 [B, kvHeads, T, H]; seqlens_k int32 [B] (tokens of each row after this step, minus 1);
  * total_sequence_length int32 [1] (the largest of them, plus 1); cosines and sines [P, H / 2] when `do_rotary`.
  * With `kv_cache_bit_width` 8 the cache is int8, a step of each channel being an element of inputs 12 (keys) and 13 (values),
- * f32 [kvHeads * H]; what lies beyond 127 steps is cut.
+ * f32 [kvHeads * H]; what lies beyond 127 steps is cut. Input 11 f32 [heads]: a score of each head that takes part in the
+ * softmax and stands for nothing; very low ones change no result, but keep the kernel from walking in tiles.
  * Results: attention [B, S, heads * H]; present key and value, which may be the memory of the past ones.
  */
 export const groupQueryAttention = {
@@ -43,6 +44,7 @@ export const groupQueryAttention = {
         call.input(index, 'float32');
         call.expectShape(index, [kvHeads * headSize]);
       }
+    if (call.optional(11, 'float32') !== null) call.expectShape(11, [heads]);
     for (const index of [3, 4]) call.expectShape(index, [batch!, kvHeads, cache[2] ?? 0, headSize]);
     call.input(5, 'int32');
     call.expectShape(5, [batch!]);
