@@ -73,6 +73,7 @@ export async function withTrainer(
     adapter: flags.adapter ?? null,
     critic: settings.usesCritic,
     threads: config.training.threads || availableParallelism(),
+    lanes: settings.lanes,
     activationBytes: config.training.activationMebibytes * 2 ** 20,
   };
   try {

@@ -163,6 +163,11 @@ const training = z.strictObject({
   microBatchTokens: int(16, 65_536)
     .default(2048)
     .describe('Most tokens that run at once: bounds memory and the time to stop.'),
+  lanes: int(1, 64)
+    .default(2)
+    .describe(
+      'Micro-batches that run side by side and share threads, tokens and memory; whole weights use one.',
+    ),
   activationMebibytes: int(0, 1_048_576)
     .default(1536)
     .describe('Memory for activations kept for the backward run; what does not fit is computed again.'),

@@ -59,17 +59,24 @@ export interface TerminateHandle {
   readonly cells: Int32Array;
 }
 
+/** A thread that only runs, for whoever wants to go on meanwhile. Of one runtime. */
+export interface Runner {
+  /** Waits for the run that is under way. */
+  close(): Promise<void>;
+}
+
 /** Inputs and outputs of repeated runs, bound once. Outputs may be the same memory as inputs. */
 export interface Binding {
   bindInput(name: string, view: TensorView): void;
   bindOutput(name: string, view: TensorView): void;
   /**
    * Runs with what is bound. With the C API the outputs are written in place. The calling thread is blocked
-   * until the end: give way to its messages (`setImmediate`) between runs.
+   * until the end: give way to its messages (`setImmediate`) between runs. With a runner that one's thread is blocked
+   * instead; nothing of the binding may change or close until the run has ended.
    * @throws {RuntimeError} with onnxruntime's message
    * @throws {CancelledError} after a request to terminate
    */
-  run(): Promise<void>;
+  run(runner?: Runner): Promise<void>;
   /**
    * Ends the running run as soon as onnxruntime looks, between two nodes (C API only). Without a run, the next
    * one throws at once. As a run blocks its thread, it is ended from another one: see `terminateHandle`.
@@ -101,6 +108,8 @@ export interface OnnxRuntime {
    * @throws {FileFormatError} a tensor lies beyond its end
    */
   openWeights(file: string, tensors: Readonly<Record<string, WeightTensor>>): SharedWeights;
+  /** Starts a thread for runs, with the priority of the calling one. */
+  startRunner(): Promise<Runner>;
   /** `Binding.terminate` for a binding of any thread. */
   terminate(handle: TerminateHandle): void;
 }

@@ -42,8 +42,8 @@ export interface Parameter {
   readonly gradient: Float32Array;
 }
 
-export interface TrainingModel {
-  readonly parameters: readonly Parameter[];
+/** One thing at a time: score, or forward and then backward. */
+export interface TrainingLane {
   /**
    * Scores a micro-batch without remembering it (reference and old log-probabilities).
    * @throws {NonFiniteError} a score is not finite; says which
@@ -52,12 +52,28 @@ export interface TrainingModel {
   /** Scores a micro-batch and keeps what `backward` needs. */
   forward(batch: MicroBatch): Promise<Scores>;
   /**
-   * Adds the gradient of the last forwarded batch to `parameters[].gradient`. Once for each `forward`.
+   * Adds the gradient of the last forwarded batch to what the lane gathers. Once for each `forward`.
    * @throws {NonFiniteError} a gradient is not finite; names the parameter
    */
   backward(gradients: ScoreGradients): Promise<void>;
+}
+
+/** As a lane of its own it uses all threads, and its gradients are `parameters[].gradient`. */
+export interface TrainingModel extends TrainingLane {
+  readonly parameters: readonly Parameter[];
+  /**
+   * At least one. They share the threads and run side by side, not beside the model itself: most of the work between
+   * large products runs on one thread, so that two micro-batches beside each other are done sooner than one after the
+   * other. Gradients of the first are those of the model.
+   */
+  readonly lanes: readonly TrainingLane[];
+  /** Adds what the other lanes gathered to `parameters[].gradient`, lane by lane, and clears it there. */
+  gatherGradients(): void;
+  /** Of all lanes. */
   clearGradients(): void;
-  /** Ends the running run between two nodes, from this or another thread; it throws `CancelledError`. */
+  /** Ends a running run between two stages, from this or another thread; it throws `CancelledError`. */
   terminate(): void;
+  /** Takes back what `terminate` asked for and no run has seen. */
+  forgetTermination(): void;
   close(): void;
 }

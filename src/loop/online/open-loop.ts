@@ -93,6 +93,7 @@ export async function openLoop(options: LoopOptions): Promise<OpenedLoop> {
       adapter: started?.path ?? null,
       critic: run.usesCritic,
       threads: config.training.threads || options.threads,
+      lanes: run.lanes,
       activationBytes: config.training.activationMebibytes * 2 ** 20,
       pause,
     };

@@ -7,7 +7,7 @@ import {
   openDecoder,
   type Trainable,
   type TrainedPart,
-  type TrainingModel,
+  type TrainingLane,
   trainerTask,
 } from '../../training/index.js';
 
@@ -33,23 +33,19 @@ function pausable(part: TrainedPart, pause: Int32Array): TrainedPart {
   const clear = async (): Promise<void> => {
     while (Atomics.load(pause, 0) === 1) await sleep(LOOK_MS);
   };
-  const waiting: TrainingModel = {
-    parameters: model.parameters,
+  const waiting = (lane: TrainingLane): TrainingLane => ({
     score: async (batch) => {
       await clear();
-      return model.score(batch);
+      return lane.score(batch);
     },
     forward: async (batch) => {
       await clear();
-      return model.forward(batch);
+      return lane.forward(batch);
     },
     // Its forward run is done: the rest of the micro-batch goes on at the lowest priority.
-    backward: (gradients) => model.backward(gradients),
-    clearGradients: () => model.clearGradients(),
-    terminate: () => model.terminate(),
-    close: () => model.close(),
-  };
-  return { ...part, model: waiting };
+    backward: (gradients) => lane.backward(gradients),
+  });
+  return { ...part, model: { ...model, ...waiting(model), lanes: model.lanes.map(waiting) } };
 }
 
 export default trainerTask(openPausable);

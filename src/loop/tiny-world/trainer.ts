@@ -18,7 +18,7 @@ export function openTinyTrainer(
   settings: RunSettings,
   { home, model, threads }: TinyTrainerParts,
 ): Promise<Trainer> {
-  const { trained, rank, alpha, seed, usesCritic } = settings;
+  const { trained, rank, alpha, seed, usesCritic, lanes } = settings;
   return openTrainer({
     entry: 'training/trainer/decoder-task',
     spec: {
@@ -32,6 +32,7 @@ export function openTinyTrainer(
       adapter: null,
       critic: usesCritic,
       threads,
+      lanes,
       activationBytes: ACTIVATION_BYTES,
     },
     root: run.checkpoints,

@@ -8,6 +8,7 @@ import { type Context, openContext } from './context.js';
 import { elementTypeOf } from './element-type.js';
 import { createBinding } from './io-binding.js';
 import { enter, strike } from './ledger.js';
+import { startRunner } from './runner.js';
 import { sessionEntries } from './session-entries.js';
 import { requestTerminate } from './terminate.js';
 import { openWeights, type UsedWeights, useWeights } from './weights.js';
@@ -22,6 +23,7 @@ export async function openNativeRuntime(): Promise<OnnxRuntime> {
     version: context.library.version,
     openSession: async (graphFile, options) => openSession(context, graphFile, options),
     openWeights: (file, tensors) => openWeights(context, file, tensors),
+    startRunner,
     terminate: (handle) => requestTerminate(handle, context.api),
   };
 }

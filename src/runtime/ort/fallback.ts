@@ -27,6 +27,8 @@ export async function openBindingRuntime(): Promise<OnnxRuntime> {
     version: ort.env.versions.node ?? ort.env.versions.common,
     openSession: (graphFile, options) => openSession(ort, graphFile, options),
     openWeights: () => ({ close() {} }),
+    // Its runs leave the thread by themselves.
+    startRunner: async () => ({ async close() {} }),
     terminate: (handle) => requestTerminate(handle, null),
   };
 }

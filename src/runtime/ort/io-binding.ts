@@ -5,6 +5,7 @@ import type { Binding, TensorView } from '../session.js';
 import type { Handle } from './api.js';
 import type { Context } from './context.js';
 import { type BindingNames, checkName, checkView, elementCode, tensorBytes } from './element-type.js';
+import { runOn } from './runner.js';
 import { closeTerminateHandle, createTerminateHandle, requestTerminate, terminable } from './terminate.js';
 
 /** Memory for tensors without elements: onnxruntime wants an address all the same. */
@@ -66,11 +67,14 @@ export function createBinding(
     terminateHandle,
     bindInput: (name, view) => bind('input', name, view),
     bindOutput: (name, view) => bind('output', name, view),
-    async run() {
+    async run(runner) {
       if (!open) throw new RuntimeError('binding is closed, cannot run');
       checkMemory();
+      const { runOptions } = terminateHandle;
       await terminable(terminateHandle, api, () =>
-        library.flushingDenormals(() => api.runWithBinding(session, terminateHandle.runOptions, binding)),
+        runner === undefined
+          ? library.flushingDenormals(() => api.runWithBinding(session, runOptions, binding))
+          : runOn(runner, { session, runOptions, binding }),
       );
     },
     terminate: () => requestTerminate(terminateHandle, api),

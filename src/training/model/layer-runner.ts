@@ -3,7 +3,7 @@
 import type { DecoderConfig } from '../../model/index.js';
 import type { TensorView } from '../../runtime/index.js';
 import type { Block } from './attention-blocks.js';
-import type { LayerWeights } from './layer-weights.js';
+import type { LayerTensors } from './layer-weights.js';
 import type { Views } from './stage-session.js';
 import type { LayerStages, Stage } from './stages.js';
 import { floats, pickRows, rowsOf, spreadRows, type Workspace } from './workspace.js';
@@ -40,7 +40,7 @@ export class LayerRunner {
   constructor(
     private readonly config: DecoderConfig,
     private readonly layer: number,
-    private readonly weights: LayerWeights,
+    private readonly weights: LayerTensors,
     private readonly stages: LayerStages,
     /** The last layer goes on with the rows of targets only, once its attention has seen all. */
     private readonly last: boolean,

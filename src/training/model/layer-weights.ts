@@ -41,14 +41,19 @@ export interface LayerSource {
   quantised(layer: number, module: LinearModule): QuantisedMatrix | null;
 }
 
-export class LayerWeights {
-  readonly trained: Trained;
+/** What the stages of a layer take and give beside activations. */
+export interface LayerTensors {
   /** Weights for all phases. */
   readonly inputs: Views;
   /** What the backward phases take besides: adapters, and sums of gradients. */
   readonly gradientInputs: Views;
   /** Where gradients go: the memory of the sums. */
   readonly gradientOutputs: Views;
+}
+
+export class LayerWeights {
+  readonly trained: Trained;
+  readonly #inputs: Views;
   readonly #merged: Merged[] = [];
 
   constructor(
@@ -71,10 +76,7 @@ export class LayerWeights {
           ? whole()
           : this.#merge(lora, shape, matrix === null ? floatBase(whole()) : quantisedBase(matrix));
     }
-    this.inputs = inputs;
-    const gradients = gradientViews(parameters);
-    this.gradientInputs = { ...adapterViews(parameters), ...suffixed(gradients, 'sum') };
-    this.gradientOutputs = suffixed(gradients, 'grad');
+    this.#inputs = inputs;
     this.trained =
       parameters.weights !== null
         ? { kind: 'all' }
@@ -82,6 +84,16 @@ export class LayerWeights {
             kind: 'lora',
             ranks: Object.fromEntries(parameters.lora.map(({ module, rank }) => [module, rank])),
           };
+  }
+
+  /** With the gradients of `parameters`, which have the values of this layer's. */
+  tensors(parameters: LayerParameters): LayerTensors {
+    const gradients = gradientViews(parameters);
+    return {
+      inputs: this.#inputs,
+      gradientInputs: { ...adapterViews(parameters), ...suffixed(gradients, 'sum') },
+      gradientOutputs: suffixed(gradients, 'grad'),
+    };
   }
 
   /** Adds adapters to their base where their values changed since the last time. */

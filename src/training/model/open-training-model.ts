@@ -1,4 +1,5 @@
 import {
+  type DecoderConfig,
   type DecoderWeights,
   type GraphPrecision,
   quantisedLinear,
@@ -6,14 +7,22 @@ import {
   ropeTables,
   type Trained,
 } from '../../model/index.js';
-import type { OnnxRuntime } from '../../runtime/index.js';
+import type { OnnxRuntime, Runner } from '../../runtime/index.js';
 import type { TrainingModel } from '../training-model.js';
 import { HeadRunner, type HeadWeights } from './head-runner.js';
 import { LayerRunner } from './layer-runner.js';
 import { type LayerSource, LayerWeights, suffixed } from './layer-weights.js';
-import { LayeredModel } from './layered-model.js';
+import { LayeredLane } from './layered-lane.js';
+import { createLayeredModel } from './layered-model.js';
 import { MergeStage } from './merge-stage.js';
-import { createParameters, type ParameterSet, type TrainableWeights, viewOf } from './parameters.js';
+import {
+  createParameters,
+  type LayerParameters,
+  type ParameterSet,
+  type TrainableWeights,
+  viewOf,
+  withOwnGradients,
+} from './parameters.js';
 import { CancelCell, type StageOptions, type Views } from './stage-session.js';
 import { Stages } from './stages.js';
 import { Workspace } from './workspace.js';
@@ -27,6 +36,8 @@ export interface TrainingModelOptions {
   /** Default `policy`. A value head begins with zeros where no values are given. */
   readonly head?: HeadSettings;
   readonly threads: number;
+  /** Micro-batches that run side by side and share threads and activation bytes. Default 1. */
+  readonly lanes?: number;
   /** Whether threads spin while they wait. Default true; false where other sessions use the cores. */
   readonly spinning?: boolean;
   /** Bytes for activations that are kept for the backward run; layers beyond it are computed again. Default: no limit. */
@@ -49,47 +60,110 @@ export type HeadSettings =
  * @throws {InvalidInputError} a rank or module that cannot be
  */
 export async function openTrainingModel(options: TrainingModelOptions): Promise<TrainingModel> {
-  const { runtime, threads, spinning = true, head = { kind: 'policy' }, trainable } = options;
+  const { head = { kind: 'policy' }, trainable } = options;
+  const count = options.lanes ?? 1;
+  const shared = sharedParts(options, head);
+  const { parameters } = shared;
+  const sets = [parameters, ...Array.from({ length: count - 1 }, () => withOwnGradients(parameters))];
+  const trained: Trained = trainable.kind === 'all' ? { kind: 'all' } : { kind: 'lora', ranks: {} };
+  const closing: { close(): void }[] = [];
+  const stagesFor = (threads: number, runner: Runner | null): Stages => {
+    const stages = new Stages(shared.config, { ...shared.stageOptions, threads, runner }, trained, head.kind);
+    closing.push(stages);
+    return stages;
+  };
+  const workspaces = sets.map(() => new Workspace());
+  const first = workspaces[0] as Workspace;
+  const alone = openLane(shared, stagesFor(options.threads, null), parameters, first);
+  const threads = Math.max(1, Math.floor(options.threads / count));
+  const runners = count === 1 ? [] : await Promise.all(sets.map(() => options.runtime.startRunner()));
+  const lanes = runners.map((runner, i) =>
+    openLane(shared, stagesFor(threads, runner), sets[i] as ParameterSet, workspaces[i] as Workspace),
+  );
+  return createLayeredModel({
+    alone,
+    lanes: count === 1 ? [alone] : lanes,
+    parameters: sets,
+    cancel: shared.stageOptions.cancel,
+    close() {
+      for (const part of [...closing, shared.merge]) part.close();
+      for (const workspace of workspaces) workspace.clear();
+      for (const runner of runners) void runner.close();
+    },
+  });
+}
+
+type SharedParts = ReturnType<typeof sharedParts>;
+
+/** What all lanes have in common. */
+function sharedParts(options: TrainingModelOptions, head: HeadSettings) {
+  const { runtime, threads, spinning = true, trainable } = options;
   const precision = options.precision ?? 'q8';
   const weights = quantisedValues(options.weights, precision);
-  const { config } = weights;
-  const cancel = new CancelCell(options.cancelCell);
-  const stageOptions: StageOptions = { runtime, threads, spinning, cancel };
+  const stageOptions: StageOptions = {
+    runtime,
+    threads,
+    spinning,
+    runner: null,
+    cancel: new CancelCell(options.cancelCell),
+  };
   const parameters = createParameters(weights, trainable, head);
   const source: LayerSource = {
     values: weights,
     quantised: (layer, module) => quantisedLinear(options.weights, precision, layer, module),
   };
   const layerWeights = parameters.layers.map((own, layer) => new LayerWeights(source, layer, own));
-  const trained: Trained = trainable.kind === 'all' ? { kind: 'all' } : { kind: 'lora', ranks: {} };
-  const stages = new Stages(config, stageOptions, trained, head.kind);
-  const lowest = trainable.kind === 'all' ? -1 : lowestTrained(parameters);
-  const layers = layerWeights.map((own, layer) => {
-    const form = { trained: own.trained, inputGradient: layer > lowest };
-    return new LayerRunner(config, layer, own, stages.layer(form), layer === config.layers - 1);
-  });
-  const workspace = new Workspace();
-  const ends = headWeights(weights, parameters, head.kind);
   const merge = new MergeStage(stageOptions);
-  return new LayeredModel({
+  const lowest = trainable.kind === 'all' ? -1 : lowestTrained(parameters);
+  let refreshing: Promise<void> | null = null;
+  return {
+    config: weights.config,
+    parameters,
+    stageOptions,
+    layerWeights,
+    merge,
+    lowest,
+    kind: head.kind,
+    ends: endWeights(weights, parameters, head.kind),
+    rope: ropeOf(weights),
+    activationBytes: (options.activationBytes ?? Number.POSITIVE_INFINITY) / (options.lanes ?? 1),
+    /** Once for all lanes that begin together. */
+    refresh(): Promise<void> {
+      refreshing ??= (async () => {
+        for (const own of layerWeights) await own.refresh(merge);
+      })().finally(() => {
+        refreshing = null;
+      });
+      return refreshing;
+    },
+  };
+}
+
+function openLane(
+  shared: SharedParts,
+  stages: Stages,
+  parameters: ParameterSet,
+  workspace: Workspace,
+): LayeredLane {
+  const { config, lowest, layerWeights, ends, kind, rope, activationBytes, refresh } = shared;
+  const layers = layerWeights.map((weights, layer) => {
+    const form = { trained: weights.trained, inputGradient: layer > lowest };
+    const tensors = weights.tensors(parameters.layers[layer] as LayerParameters);
+    return new LayerRunner(config, layer, tensors, stages.layer(form), layer === config.layers - 1);
+  });
+  const head = { inputs: ends.inputs, ...headGradients(config, parameters, kind) };
+  return new LayeredLane({
     config,
     parameters,
     layers,
     lowest: Math.max(lowest, 0),
-    head: new HeadRunner(stages.head, stages.direction, ends.head, workspace, head.kind),
+    head: new HeadRunner(stages.head, stages.direction, head, workspace, kind),
     embedding: ends.embedding,
     embeddingGradient: parameters.ends?.get('embedding')?.gradient ?? null,
-    rope: ropeOf(weights),
+    rope,
     workspace,
-    activationBytes: options.activationBytes ?? Number.POSITIVE_INFINITY,
-    cancel,
-    async refresh() {
-      for (const own of layerWeights) await own.refresh(merge);
-    },
-    close() {
-      stages.close();
-      merge.close();
-    },
+    activationBytes,
+    refresh,
   });
 }
 
@@ -99,36 +173,42 @@ function lowestTrained({ layers }: ParameterSet): number {
   return found < 0 ? layers.length : found;
 }
 
-function headWeights(weights: DecoderWeights, { ends, valueHead }: ParameterSet, kind: HeadSettings['kind']) {
-  const { config } = weights;
-  const { hiddenSize, vocabSize, tiedHead } = config;
+/** The embedding, and what the head takes beside hidden states. */
+function endWeights(
+  weights: DecoderWeights,
+  { ends, valueHead }: ParameterSet,
+  kind: HeadSettings['kind'],
+): { readonly embedding: Float32Array; readonly inputs: Views } {
+  const { hiddenSize, vocabSize, tiedHead } = weights.config;
   const part = (name: 'embedding' | 'norm' | 'head') => ends?.get(name)?.values ?? weights.part(name);
   const embedding = part('embedding');
   const inputs: Record<string, Views[string]> = {
     'norm.scale': { type: 'float32', shape: [hiddenSize], data: part('norm') },
   };
-  const gradients: Record<string, Views[string]> = {};
   if (kind === 'policy') {
     const data = tiedHead ? embedding : part('head');
     inputs['head.weight'] = { type: 'float32', shape: [vocabSize, hiddenSize], data };
   }
   if (valueHead !== null)
-    for (const item of [valueHead.weight, valueHead.bias]) {
-      inputs[item.name] = viewOf(item, item.values);
-      gradients[item.name] = viewOf(item, item.gradient);
-    }
+    for (const item of [valueHead.weight, valueHead.bias]) inputs[item.name] = viewOf(item, item.values);
+  return { embedding, inputs };
+}
+
+function headGradients(
+  { tiedHead }: DecoderConfig,
+  { ends, valueHead }: ParameterSet,
+  kind: HeadSettings['kind'],
+): Omit<HeadWeights, 'inputs'> {
+  const gradients: Record<string, Views[string]> = {};
+  if (valueHead !== null)
+    for (const item of [valueHead.weight, valueHead.bias]) gradients[item.name] = viewOf(item, item.gradient);
   if (ends !== null) {
     const norm = ends.get('norm')!;
     gradients['norm.scale'] = viewOf(norm, norm.gradient);
     const head = ends.get(tiedHead ? 'embedding' : 'head');
     if (kind === 'policy') gradients['head.weight'] = viewOf(head!, head!.gradient);
   }
-  const head: HeadWeights = {
-    inputs,
-    gradientInputs: suffixed(gradients, 'sum'),
-    gradientOutputs: suffixed(gradients, 'grad'),
-  };
-  return { head, embedding };
+  return { gradientInputs: suffixed(gradients, 'sum'), gradientOutputs: suffixed(gradients, 'grad') };
 }
 
 function ropeOf(weights: DecoderWeights) {

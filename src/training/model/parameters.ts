@@ -175,3 +175,22 @@ function wholeEnds(weights: DecoderWeights, head: 'policy' | 'value'): ReadonlyM
   if (!tiedHead && head === 'policy') add('head', [vocabSize, hiddenSize]);
   return ends;
 }
+
+/** The same values, with gradients of their own. */
+export function withOwnGradients({ all, layers, ends, valueHead }: ParameterSet): ParameterSet {
+  const copies = new Map(
+    all.map((item) => [item, { ...item, gradient: new Float32Array(item.gradient.length) }]),
+  );
+  const own = (item: Parameter): Parameter => copies.get(item) as Parameter;
+  const mapped = <K>(items: ReadonlyMap<K, Parameter> | null) =>
+    items && new Map([...items].map(([key, item]) => [key, own(item)]));
+  return {
+    all: all.map(own),
+    layers: layers.map(({ lora, weights }) => ({
+      lora: lora.map((module) => ({ ...module, a: own(module.a), b: own(module.b) })),
+      weights: mapped(weights),
+    })),
+    ends: mapped(ends),
+    valueHead: valueHead && { weight: own(valueHead.weight), bias: own(valueHead.bias) },
+  };
+}

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CancelledError } from '../../errors.js';
 import { type Graph, toOnnx } from '../../graph/index.js';
-import type { Binding, InferenceSession, OnnxRuntime, TensorView } from '../../runtime/index.js';
+import type { Binding, InferenceSession, OnnxRuntime, Runner, TensorView } from '../../runtime/index.js';
 
 export type Views = Readonly<Record<string, TensorView>>;
 
@@ -15,6 +15,10 @@ export class CancelCell {
 
   request(): void {
     Atomics.store(this.cell, 0, 1);
+  }
+
+  forget(): void {
+    Atomics.store(this.cell, 0, 0);
   }
 
   /** @throws {CancelledError} there was a request; it is taken back */
@@ -27,6 +31,8 @@ export interface StageOptions {
   readonly runtime: OnnxRuntime;
   readonly threads: number;
   readonly spinning: boolean;
+  /** Thread of the runs; null: the calling one. */
+  readonly runner: Runner | null;
   readonly cancel: CancelCell;
 }
 
@@ -40,13 +46,11 @@ export class StageSession {
 
   private constructor(
     private readonly session: InferenceSession,
-    private readonly cancel: CancelCell,
+    private readonly options: StageOptions,
   ) {}
 
-  static async open(
-    graph: Graph,
-    { runtime, threads, spinning, cancel }: StageOptions,
-  ): Promise<StageSession> {
+  static async open(graph: Graph, options: StageOptions): Promise<StageSession> {
+    const { runtime, threads, spinning } = options;
     const folder = await mkdtemp(join(tmpdir(), 'searchloop-stage-'));
     try {
       const file = join(folder, 'stage.onnx');
@@ -57,7 +61,7 @@ export class StageSession {
         // Every stage has threads of its own: those of an idle one must not spin on the cores of the next.
         config: { 'session.force_spinning_stop': '1' },
       });
-      return new StageSession(session, cancel);
+      return new StageSession(session, options);
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
@@ -69,7 +73,7 @@ export class StageSession {
    * @throws {CancelledError} a request to terminate came before
    */
   async run(key: string, inputs: Views, outputs: Views): Promise<void> {
-    this.cancel.check();
+    this.options.cancel.check();
     let bound = this.#bindings.get(key);
     if (bound === undefined) {
       bound = { binding: this.session.createBinding(), views: new Map() };
@@ -90,7 +94,7 @@ export class StageSession {
       binding.bindOutput(name, view);
       views.set(`out ${name}`, view);
     }
-    await binding.run();
+    await binding.run(this.options.runner ?? undefined);
   }
 
   close(): void {

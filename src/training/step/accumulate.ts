@@ -1,13 +1,20 @@
 // Gradients of one optimizer batch, micro-batch by micro-batch; and scores of sequences without gradients.
 
 import { setImmediate as giveWay } from 'node:timers/promises';
-import { addMetrics, type MetricSums, type Objective, scoreGradients } from '../algorithms/index.js';
+import { CancelledError } from '../../errors.js';
+import {
+  addMetrics,
+  type MetricSums,
+  NO_METRICS,
+  type Objective,
+  scoreGradients,
+} from '../algorithms/index.js';
 import { packMicroBatches } from '../batch/packing.js';
-import type { MicroBatch, Scores, TrainingModel } from '../training-model.js';
+import type { MicroBatch, Scores, TrainingLane, TrainingModel } from '../training-model.js';
 
 /** How the work of a step is watched and stopped. */
 export interface StepControl {
-  /** Most tokens of a micro-batch. */
+  /** Most tokens that run at once, in all lanes together. */
   readonly microBatchTokens: number;
   /** @throws {CancelledError} when the step shall stop; asked before each micro-batch */
   throwIfCancelled(): void;
@@ -26,12 +33,19 @@ export interface Accumulated {
 /** Token ids of each sequence of the batch. */
 export type TokenRows = readonly (readonly number[])[];
 
+interface Micro {
+  /** Indices into the batch. */
+  readonly members: readonly number[];
+  readonly batch: MicroBatch;
+  readonly tokens: number;
+}
+
 /** The micro-batches of those sequences that have targets. */
 function microBatches(
   rows: TokenRows,
   targets: readonly (readonly number[])[],
   maxTokens: number,
-): { readonly members: readonly number[]; readonly batch: MicroBatch; readonly tokens: number }[] {
+): readonly Micro[] {
   // Nothing reads what stands behind the last target.
   const needed = targets.map((list) => (list.length === 0 ? 0 : (list.at(-1) as number) + 1));
   return packMicroBatches(needed, maxTokens).map((members) => ({
@@ -47,6 +61,63 @@ function microBatches(
 }
 
 /**
+ * Runs the micro-batches of a batch over the lanes of a model, as many tokens at once as the control allows. Which lane
+ * runs which micro-batch depends on the lengths alone, so that sums of gradients come out the same every time.
+ * @returns what `run` gave, in the order of the micro-batches
+ */
+async function overLanes<T>(
+  model: TrainingModel,
+  rows: TokenRows,
+  targets: readonly (readonly number[])[],
+  control: StepControl,
+  run: (lane: TrainingLane, micro: Micro) => Promise<T>,
+): Promise<{ readonly micros: readonly Micro[]; readonly results: readonly T[] }> {
+  const micros = microBatches(
+    rows,
+    targets,
+    Math.max(1, Math.floor(control.microBatchTokens / model.lanes.length)),
+  );
+  const lanes = micros.length === 1 ? [model] : model.lanes;
+  const results: T[] = [];
+  const failures: unknown[] = [];
+  const runLane = async (lane: TrainingLane, indices: readonly number[]): Promise<void> => {
+    for (const index of indices) {
+      await giveWay();
+      if (failures.length > 0) return;
+      try {
+        control.throwIfCancelled();
+        const micro = micros[index] as Micro;
+        results[index] = await run(lane, micro);
+        control.onTokens?.(micro.tokens);
+      } catch (error) {
+        failures.push(error);
+        // The other lanes need not go on, but must have ended before anything else runs.
+        model.terminate();
+      }
+    }
+  };
+  const work = shareOut(micros, lanes.length);
+  await Promise.all(lanes.map((lane, i) => runLane(lane, work[i] as readonly number[])));
+  if (failures.length > 0) {
+    model.forgetTermination();
+    // Lanes that were ended by another's failure say only that.
+    throw failures.find((error) => !(error instanceof CancelledError)) ?? failures[0];
+  }
+  return { micros, results };
+}
+
+/** Indices of the micro-batches of each lane: each goes to the lane with the fewest tokens so far. */
+function shareOut(micros: readonly Micro[], lanes: number): readonly (readonly number[])[] {
+  const shares = Array.from({ length: lanes }, () => ({ indices: [] as number[], tokens: 0 }));
+  for (const [index, { tokens }] of micros.entries()) {
+    const least = shares.reduce((a, b) => (b.tokens < a.tokens ? b : a));
+    least.indices.push(index);
+    least.tokens += tokens;
+  }
+  return shares.map(({ indices }) => indices);
+}
+
+/**
  * Adds the gradients of an objective to `model.parameters[].gradient`, which are cleared first.
  * @throws {NonFiniteError} a score, the loss or a gradient is not finite; says where
  * @throws {CancelledError} the control said so
@@ -58,21 +129,24 @@ export async function accumulateGradients(
   control: StepControl,
 ): Promise<Accumulated> {
   model.clearGradients();
-  let loss = 0;
-  let tokens = 0;
-  let metrics: MetricSums | null = null;
-  for (const micro of microBatches(rows, objective.targets, control.microBatchTokens)) {
-    await giveWay();
-    control.throwIfCancelled();
-    const evaluation = objective.evaluate(micro.members, await model.forward(micro.batch));
-    control.throwIfCancelled();
-    await model.backward(scoreGradients(evaluation));
-    loss += evaluation.loss;
-    tokens += micro.tokens;
-    metrics = metrics === null ? evaluation.metrics : addMetrics(metrics, evaluation.metrics);
-    control.onTokens?.(micro.tokens);
-  }
-  return { loss, tokens, metrics: metrics ?? { sums: {}, counts: {}, maxima: {} } };
+  const { micros, results } = await overLanes(
+    model,
+    rows,
+    objective.targets,
+    control,
+    async (lane, micro) => {
+      const evaluation = objective.evaluate(micro.members, await lane.forward(micro.batch));
+      control.throwIfCancelled();
+      await lane.backward(scoreGradients(evaluation));
+      return evaluation;
+    },
+  );
+  model.gatherGradients();
+  return {
+    loss: results.reduce((sum, { loss }) => sum + loss, 0),
+    tokens: micros.reduce((sum, { tokens }) => sum + tokens, 0),
+    metrics: results.map(({ metrics }) => metrics).reduce(addMetrics, NO_METRICS),
+  };
 }
 
 /**
@@ -86,17 +160,17 @@ export async function scoreSequences(
   control: StepControl,
 ): Promise<readonly Pick<Scores, 'logprobs' | 'values'>[]> {
   const found = rows.map(() => ({ logprobs: new Float32Array(0), values: new Float32Array(0) }));
-  for (const micro of microBatches(rows, targets, control.microBatchTokens)) {
-    await giveWay();
-    control.throwIfCancelled();
-    const { logprobs, values } = await model.score(micro.batch);
+  const { micros, results } = await overLanes(model, rows, targets, control, (lane, { batch }) =>
+    lane.score(batch),
+  );
+  for (const [at, { members }] of micros.entries()) {
+    const { logprobs, values } = results[at] as Scores;
     let from = 0;
-    for (const index of micro.members) {
+    for (const index of members) {
       const to = from + (targets[index] as readonly number[]).length;
       found[index] = { logprobs: logprobs.slice(from, to), values: values.slice(from, to) };
       from = to;
     }
-    control.onTokens?.(micro.tokens);
   }
   return found;
 }

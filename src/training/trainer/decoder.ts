@@ -34,6 +34,8 @@ export interface DecoderSpec {
   readonly adapter: string | null;
   readonly critic: boolean;
   readonly threads: number;
+  /** Micro-batches that run side by side and share the threads. */
+  readonly lanes: number;
   /** Bytes of activations that are kept for the backward run. */
   readonly activationBytes: number;
 }
@@ -93,7 +95,7 @@ async function openPart(
   adapter: Adapter | null,
   kind: 'policy' | 'value',
 ) {
-  const { precision, threads, activationBytes } = spec;
+  const { precision, threads, lanes, activationBytes } = spec;
   return openTrainingModel({
     runtime: await openRuntime(),
     weights,
@@ -101,6 +103,7 @@ async function openPart(
     trainable: trainableOf(spec, adapter),
     head: { kind },
     threads,
+    lanes,
     // The engine's threads may want the cores.
     spinning: false,
     activationBytes,

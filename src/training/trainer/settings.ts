@@ -39,6 +39,8 @@ export interface RunSettings {
   readonly klTarget: number | null;
   readonly klHorizon: number;
   readonly microBatchTokens: number;
+  /** Micro-batches side by side; sums of gradients depend on it in their last digits. */
+  readonly lanes: number;
   readonly maxSequenceTokens: number;
   readonly checkpointEvery: number;
   readonly keepCheckpoints: number;
@@ -71,13 +73,14 @@ export function runSettings(config: TrainingConfig, algorithm: AlgorithmName): R
   const batchSequences = config.batchSequences ?? (supervised ? SUPERVISED_BATCH : preset.batchSequences);
   const warmup = config.warmupShare === null ? optimizer.warmup : { share: config.warmupShare };
   const shape = config.schedule ?? optimizer.schedule;
+  const trained = config.trained ?? (preset.trains === 'lora' ? 'lora' : 'whole');
   return {
     algorithm,
     objective: objectiveOf(config, algorithm, preset),
     supervised,
     usesCritic,
     seed: config.seed,
-    trained: config.trained ?? (preset.trains === 'lora' ? 'lora' : 'whole'),
+    trained,
     rank: config.rank ?? preset.lora?.rank ?? DEFAULT_LORA.rank,
     alpha: config.alpha ?? preset.lora?.alpha ?? DEFAULT_LORA.alpha,
     policySchedule: {
@@ -102,6 +105,7 @@ export function runSettings(config: TrainingConfig, algorithm: AlgorithmName): R
     klTarget: config.klTarget,
     klHorizon: config.klHorizon,
     microBatchTokens: config.microBatchTokens,
+    lanes: trained === 'whole' ? 1 : config.lanes,
     maxSequenceTokens: config.maxSequenceTokens ?? rollout.sequenceTokens,
     checkpointEvery: config.checkpointEvery ?? preset.checkpointEvery,
     keepCheckpoints: config.keepCheckpoints,

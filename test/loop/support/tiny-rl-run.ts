@@ -164,6 +164,7 @@ export async function tinyRun(options: TinyRun): Promise<TinyOutcome> {
     adapter: null,
     critic: settings.usesCritic,
     threads: 1,
+    lanes: settings.lanes,
     activationBytes: 2 ** 28,
   };
   const trainer = await openTrainer({

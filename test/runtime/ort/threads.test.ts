@@ -91,3 +91,40 @@ test('denormal numbers are flushed in every calling thread, and JavaScript keeps
   }
   await Promise.all(workers.map((worker) => worker.close()));
 });
+
+test('runs on runners leave the calling thread free and go side by side', async () => {
+  const runtime = await openRuntime();
+  const sessions = await Promise.all([0, 1].map(() => runtime.openSession(double, { threads: 1 })));
+  const runners = await Promise.all(sessions.map(() => runtime.startRunner()));
+  const work = sessions.map(async (session, lane) => {
+    const binding = session.createBinding();
+    const [x, y] = [new Float32Array(16), new Float32Array(16)];
+    binding.bindInput('x', { type: 'float32', shape: [4, 4], data: x });
+    binding.bindOutput('y', { type: 'float32', shape: [4, 4], data: y });
+    for (let value = 0; value < 50; value++) {
+      x.fill(value + lane);
+      await binding.run(runners[lane]);
+      expect(y).toEqual(new Float32Array(16).fill(2 * (value + lane)));
+    }
+  });
+  await Promise.all(work);
+  for (const session of sessions) session.close();
+  await Promise.all(runners.map((runner) => runner.close()));
+});
+
+test('a run on a runner is ended from the thread that started it; a closed runner refuses', async () => {
+  const runtime = await openRuntime();
+  const session = await runtime.openSession(slow, { threads: 1 });
+  const runner = await runtime.startRunner();
+  const binding = session.createBinding();
+  const data = new Float32Array(96 * 96);
+  binding.bindInput('x', { type: 'float32', shape: [96, 96], data });
+  binding.bindOutput('y', { type: 'float32', shape: [96, 96], data: new Float32Array(96 * 96) });
+  const ended = binding.run(runner).catch((error) => error);
+  binding.terminate();
+  expect(await ended).toBeInstanceOf(CancelledError);
+  await binding.run(runner);
+  await runner.close();
+  await expect(binding.run(runner)).rejects.toThrow('closed');
+  session.close();
+});

@@ -94,8 +94,13 @@ export function bigramModel({ vocabSize, kind, seed, interfere }: BigramOptions)
         else addPolicyGradient(row, logprobs?.[i] ?? 0, entropies?.[i] ?? 0);
       });
     },
+    get lanes() {
+      return [model];
+    },
+    gatherGradients: () => {},
     clearGradients: () => void table.gradient.fill(0),
     terminate: () => {},
+    forgetTermination: () => {},
     close: () => {},
   };
   return model;
