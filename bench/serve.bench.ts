@@ -3,27 +3,15 @@
 //
 //   npm run bench -- serve [--requests 4] [--clients 1,4,16,64]
 
-import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 import { packageRoot } from '#searchloop/config/index.js';
 import { type Figure, percentile, printReport } from './report.js';
+import { askStreaming, type Stream, startServer, stopServer } from './serve/streaming-server.js';
 
-const PORT = 8719;
-const URL_BASE = `http://127.0.0.1:${PORT}`;
 const MAX_TOKENS = 64;
-
-interface Stream {
-  readonly status: number;
-  readonly retryAfter: string | null;
-  readonly firstMs: number;
-  readonly gapsMs: readonly number[];
-  readonly tokens: number;
-  readonly whole: boolean;
-}
 
 export async function run(args: string[]): Promise<number> {
   const { values } = parseArgs({
@@ -42,7 +30,11 @@ export async function run(args: string[]): Promise<number> {
 
   const queueLimit = Math.max(...counts);
   const folder = mkdtempSync(join(tmpdir(), 'searchloop-bench-'));
-  const server = await startServer(queueLimit, join(folder, 'trajectories.db'));
+  const server = await startServer([
+    `engine.queueLimit=${queueLimit}`,
+    'engine.maxSequences=16',
+    `store.path=${join(folder, 'trajectories.db')}`,
+  ]);
   try {
     await ask(questions[0]!);
     for (const clients of counts) {
@@ -86,37 +78,8 @@ export async function run(args: string[]): Promise<number> {
   return 0;
 }
 
-async function startServer(queueLimit: number, store: string): Promise<ChildProcess> {
-  const settings = [
-    `engine.queueLimit=${queueLimit}`,
-    'engine.maxSequences=16',
-    'log.level=warn',
-    `store.path=${store}`,
-  ];
-  const child = spawn(
-    process.execPath,
-    [
-      join(packageRoot, 'dist', 'main.js'),
-      'serve',
-      '--port',
-      String(PORT),
-      ...settings.flatMap((setting) => ['--set', setting]),
-    ],
-    { stdio: ['ignore', 'pipe', 'inherit'] },
-  );
-  await new Promise<void>((resolve, reject) => {
-    child.once('exit', (code) => reject(new Error(`the server ended with ${code}`)));
-    createInterface({ input: child.stdout! }).on('line', (line) => line.includes('answers on') && resolve());
-  });
-  return child;
-}
-
-async function stopServer(child: ChildProcess): Promise<void> {
-  child.removeAllListeners('exit');
-  const ended = new Promise((resolve) => child.once('exit', resolve));
-  child.kill('SIGTERM');
-  await ended;
-}
+const ask = (question: string, body: object = {}): Promise<Stream> =>
+  askStreaming(question, { model: 'searchloop:rag', max_tokens: MAX_TOKENS, ...body });
 
 async function load(clients: number, requests: number, questions: readonly string[]): Promise<Stream[]> {
   const streams: Stream[] = [];
@@ -127,46 +90,6 @@ async function load(clients: number, requests: number, questions: readonly strin
     }),
   );
   return streams;
-}
-
-async function ask(question: string, body: object = {}): Promise<Stream> {
-  const begin = performance.now();
-  const response = await fetch(`${URL_BASE}/v1/chat/completions`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({
-      model: 'searchloop:rag',
-      stream: true,
-      stream_options: { include_usage: true },
-      max_tokens: MAX_TOKENS,
-      messages: [{ role: 'user', content: question }],
-      ...body,
-    }),
-  });
-  const retryAfter = response.headers.get('retry-after');
-  if (response.status !== 200) {
-    await response.text();
-    return { status: response.status, retryAfter, firstMs: 0, gapsMs: [], tokens: 0, whole: false };
-  }
-  const times: number[] = [];
-  let rest = '';
-  let tokens = 0;
-  let whole = false;
-  const decoder = new TextDecoder();
-  for await (const bytes of response.body!) {
-    rest += decoder.decode(bytes, { stream: true });
-    const lines = rest.split('\n');
-    rest = lines.pop()!;
-    for (const line of lines) {
-      if (line === 'data: [DONE]') whole = true;
-      if (!line.startsWith('data: {')) continue;
-      const chunk = JSON.parse(line.slice(6));
-      if (chunk.choices?.[0]?.delta?.content) times.push(performance.now());
-      tokens = chunk.usage?.completion_tokens ?? tokens;
-    }
-  }
-  const gapsMs = times.slice(1).map((time, index) => time - times[index]!);
-  return { status: 200, retryAfter, firstMs: (times[0] ?? performance.now()) - begin, gapsMs, tokens, whole };
 }
 
 function figuresOf(clients: number, streams: readonly Stream[], seconds: number): Figure[] {

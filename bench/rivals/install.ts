@@ -8,7 +8,7 @@ import { join } from 'node:path';
 export const LLAMA_CPP_PYTHON = '0.3.36';
 export const NODE_LLAMA_CPP = '3.21.1';
 
-function must(
+export function must(
   command: string,
   args: readonly string[],
   options: { cwd?: string; env?: NodeJS.ProcessEnv } = {},
