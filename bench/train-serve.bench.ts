@@ -15,7 +15,7 @@ import { homeFolder, loadConfig, packageRoot } from '#searchloop/config/index.js
 import { ensureModel } from '#searchloop/model/index.js';
 import { percentile, printReport } from './report.js';
 import { askStreaming, startServer, stopServer } from './serve/streaming-server.js';
-import { textOf } from './training/shared-setup.js';
+import { textsOf } from './training/shared-setup.js';
 
 const MAX_TOKENS = 128;
 const SEQUENCE = 1024;
@@ -108,13 +108,11 @@ async function stream(load: Load, requests: number): Promise<void> {
 async function startTrainer(folder: string): Promise<ChildProcess> {
   const data = join(folder, 'data.jsonl');
   const model = await ensureModel('smollm2-135m-instruct', homeFolder(loadConfig()));
-  const { tokenIds, targets } = await textOf(model, SEQUENCE * SEQUENCES);
-  const learnt = new Set(targets);
-  const lines = Array.from({ length: SEQUENCES }, (_, i) => {
-    const from = i * SEQUENCE;
-    const ids = tokenIds.slice(from, from + SEQUENCE);
-    const lossMask = ids.map((_, t) => (t > 0 && learnt.has(from + t) ? 1 : 0));
-    return JSON.stringify({ record: { id: `text-${i}`, tokenIds: ids, lossMask } });
+  const texts = await textsOf(model, SEQUENCES, SEQUENCE);
+  const lines = texts.map(({ tokenIds, targets }, i) => {
+    const learnt = new Set(targets);
+    const lossMask = tokenIds.map((_, t) => Number(learnt.has(t)));
+    return JSON.stringify({ record: { id: `text-${i}`, tokenIds, lossMask } });
   });
   writeFileSync(data, `${lines.join('\n')}\n`);
   const settings = ['training.steps=1000000', 'training.batchSequences=1'];

@@ -1,7 +1,10 @@
 // A step of LoRA training beside PyTorch with PEFT: the same values, adapter, text and threads, in interleaved rounds,
 // each measurement in a process of its own.
 //
-//   npm run bench -- training [--lengths 512,1024,2048,4096] [--rounds 3] [--threads N] [--python PATH] [--resume]
+//   npm run bench -- training [--shapes 512,1024,2048,4096,8x512] [--rounds 3] [--threads N] [--python PATH] [--resume]
+//
+// A shape is the length of the one sequence of a step, or NxLENGTH. The goals are for one sequence: what a step over many
+// gains beyond that (several in one run on both sides, lanes on ours) is told beside.
 //
 // About fifteen minutes on two cores once PyTorch is installed. Everything else that runs meanwhile is in the figures.
 // Each measurement is kept in bench/results/training; --resume takes those that a stopped bench already has.
@@ -18,7 +21,7 @@ import { canonicalJson, sha256Hex } from '#searchloop/util/digest.js';
 import { type Figure, median, printReport } from './report.js';
 import { installPyTorch, PEFT, PYTORCH } from './rivals/pytorch.js';
 import { runJob, type TrainingJob, type TrainingSample } from './training/job.js';
-import { textOf, writeSetup } from './training/shared-setup.js';
+import { textsOf, writeSetup } from './training/shared-setup.js';
 
 /** Of ours over PyTorch's. */
 const GOALS: Readonly<Record<number, { readonly speed: number; readonly memory: number }>> = {
@@ -28,7 +31,7 @@ const GOALS: Readonly<Record<number, { readonly speed: number; readonly memory: 
   4096: { speed: 1.0, memory: 0.7 },
 };
 /** Steps that are timed, after one to warm up. */
-const TIMED_STEPS: Readonly<Record<number, number>> = { 512: 4, 1024: 3, 2048: 2, 4096: 1 };
+const TIMED_STEPS: Readonly<Record<string, number>> = { 512: 4, 1024: 3, 2048: 2 };
 /** Both sides compute in float32, in other orders; an adapter that moves makes it a little more. */
 const LARGEST_LOSS_DIFFERENCE = 1e-3;
 
@@ -43,14 +46,15 @@ export async function run(args: string[]): Promise<number> {
   const { values } = parseArgs({
     args,
     options: {
-      lengths: { type: 'string', default: Object.keys(GOALS).join(',') },
+      shapes: { type: 'string', default: `${Object.keys(GOALS).join(',')},8x512` },
       rounds: { type: 'string', default: '3' },
       threads: { type: 'string', default: String(availableParallelism()) },
       python: { type: 'string' },
       resume: { type: 'boolean', default: false },
     },
   });
-  const home = homeFolder(loadConfig());
+  const config = loadConfig();
+  const home = homeFolder(config);
   const cache = join(home, 'bench');
   const model = await ensureModel('smollm2-135m-instruct', home);
   const setup = await writeSetup(model, cache);
@@ -62,25 +66,38 @@ export async function run(args: string[]): Promise<number> {
     ],
   };
   const figures: Figure[] = [];
-  for (const length of values.lengths.split(',').map(Number)) {
+  for (const shape of values.shapes.split(',').map(shapeOf)) {
     const job: TrainingJob = {
       ...setup,
-      ...(await textOf(model, length)),
+      texts: await textsOf(model, shape.sequences, shape.length),
+      microBatchTokens: config.training.microBatchTokens,
       home,
       modelId: model.record.id,
       threads: Number(values.threads),
-      steps: 1 + (TIMED_STEPS[length] ?? 1),
+      steps: 1 + (TIMED_STEPS[shape.name] ?? 1),
       learningRate: 1e-4,
       maxGradientNorm: 1,
     };
-    const samples = await measure(commands, job, { rounds: Number(values.rounds), resume: values.resume });
-    figures.push(...figuresOf(length, samples));
+    const rounds = Number(values.rounds);
+    figures.push(...figuresOf(shape, await measure(commands, job, { shape, rounds, resume: values.resume })));
   }
   printReport('training', figures, [
-    `SmolLM2-135M, dequantised q8 values in float32, LoRA of rank 16 on all linear layers, one sequence, loss on a third of its tokens, clipping and AdamW in the step; ${values.threads} threads, denormals flushed on both sides, medians over the steps of ${values.rounds} rounds`,
+    `SmolLM2-135M, dequantised q8 values in float32, LoRA of rank 16 on all linear layers, loss on a third of the tokens, clipping and AdamW in the step; ${values.threads} threads, denormals flushed on both sides, medians over the steps of ${values.rounds} rounds`,
     `ours: the trainer as it is configured by default; PyTorch ${PYTORCH} with PEFT ${PEFT}, scaled dot-product attention, only learnt positions through the output layer`,
   ]);
   return 0;
+}
+
+interface Shape {
+  readonly name: string;
+  readonly sequences: number;
+  readonly length: number;
+}
+
+function shapeOf(name: string): Shape {
+  const found = /^(?:(\d+)x)?(\d+)$/.exec(name);
+  if (found === null) throw new Error(`expected a length or NxLENGTH, got "${name}"`);
+  return { name, sequences: Number(found[1] ?? 1), length: Number(found[2]) };
 }
 
 type Commands = Readonly<Record<Side, readonly [string, string]>>;
@@ -88,11 +105,10 @@ type Commands = Readonly<Record<Side, readonly [string, string]>>;
 async function measure(
   commands: Commands,
   job: TrainingJob,
-  { rounds, resume }: { readonly rounds: number; readonly resume: boolean },
+  { shape, rounds, resume }: { readonly shape: Shape; readonly rounds: number; readonly resume: boolean },
 ): Promise<Samples> {
-  const length = job.tokenIds.length;
   const settings = sha256Hex(canonicalJson(job));
-  const file = join(packageRoot, 'bench', 'results', 'training', `${length}.json`);
+  const file = join(packageRoot, 'bench', 'results', 'training', `${shape.name}.json`);
   mkdirSync(dirname(file), { recursive: true });
   const samples = (resume ? keptSamples(file, settings) : null) ?? { ours: [], pytorch: [] };
   for (let round = 0; round < rounds; round++)
@@ -104,7 +120,7 @@ async function measure(
       samples[side].push(sample);
       await writeFileAtomic(file, JSON.stringify({ settings, samples }));
       note(
-        `${length} tokens, round ${round + 1}, ${side}: ${speedOf([sample], length).toFixed(0)} tok/s, ${sample.peakMebibytes.toFixed(0)} MiB, loss ${sample.losses.map((loss) => loss.toFixed(5)).join(' ')}`,
+        `${shape.name} tokens, round ${round + 1}, ${side}: ${speedOf([sample], shape).toFixed(0)} tok/s, ${sample.peakMebibytes.toFixed(0)} MiB, loss ${sample.losses.map((loss) => loss.toFixed(5)).join(' ')}`,
       );
     }
   return { ours: samples.ours.slice(0, rounds), pytorch: samples.pytorch.slice(0, rounds) };
@@ -119,20 +135,20 @@ function keptSamples(file: string, settings: string): Samples | null {
   }
 }
 
-const speedOf = (samples: readonly TrainingSample[], length: number): number =>
-  length / median(samples.flatMap(({ seconds }) => seconds.slice(1)));
+const speedOf = (samples: readonly TrainingSample[], { sequences, length }: Shape): number =>
+  (sequences * length) / median(samples.flatMap(({ seconds }) => seconds.slice(1)));
 
-function figuresOf(length: number, { ours, pytorch }: Samples): Figure[] {
-  const [speed, theirSpeed] = [speedOf(ours, length), speedOf(pytorch, length)];
+function figuresOf(shape: Shape, { ours, pytorch }: Samples): Figure[] {
+  const [speed, theirSpeed] = [speedOf(ours, shape), speedOf(pytorch, shape)];
   const peak = (samples: readonly TrainingSample[]) =>
     median(samples.map(({ peakMebibytes }) => peakMebibytes));
   const { losses: theirs } = pytorch[0] as TrainingSample;
   const differences = [...ours, ...pytorch].flatMap(({ losses }) =>
     losses.map((loss, step) => Math.abs(loss / (theirs[step] as number) - 1)),
   );
-  const goal = GOALS[length];
+  const goal = shape.sequences === 1 ? GOALS[shape.length] : undefined;
   const figure = (name: string, value: number, unit: string, of: Figure['goal'] = null): Figure => ({
-    name: `${length} tokens: ${name}`,
+    name: `${shape.name} tokens: ${name}`,
     value,
     unit,
     goal: of,

@@ -3,7 +3,11 @@
 import { spawn } from 'node:child_process';
 import type { Text, TrainingSetup } from './shared-setup.js';
 
-export interface TrainingJob extends TrainingSetup, Text {
+export interface TrainingJob extends TrainingSetup {
+  /** Of one step; all of one length. */
+  readonly texts: readonly Text[];
+  /** PyTorch's: most tokens of a forward run. Ours has its own setting of the same value. */
+  readonly microBatchTokens: number;
   /** Ours: where the model lies. */
   readonly home: string;
   readonly modelId: string;

@@ -28,6 +28,7 @@ async function measure(): Promise<TrainingSample> {
     adapter: job.adapter,
     critic: false,
     threads: job.threads,
+    lanes: training.lanes,
     activationBytes: training.activationMebibytes * 2 ** 20,
   };
   const trainer = await openTrainer({
@@ -56,28 +57,28 @@ async function measure(): Promise<TrainingSample> {
 }
 
 function stepWork(step: number): StepWork {
-  const { tokenIds, targets, learningRate, maxGradientNorm } = job;
+  const { texts, learningRate, maxGradientNorm } = job;
   const { training } = loadConfig();
   const settings = runSettings(training, 'sft');
-  const lossMask = new Uint8Array(tokenIds.length);
-  for (const t of targets) lossMask[t] = 1;
   const rule = { learningRate, weightDecay: 0, maxGradientNorm };
   return {
     step,
     version: '',
     algorithm: settings.objective,
     supervised: true,
-    sequences: [
-      {
-        id: 'text',
+    sequences: texts.map(({ tokenIds, targets }, i) => {
+      const lossMask = new Uint8Array(tokenIds.length);
+      for (const t of targets) lossMask[t] = 1;
+      return {
+        id: `text-${i}`,
         tokenIds: Int32Array.from(tokenIds),
         lossMask,
         environmentMask: lossMask.map((mask) => 1 - mask),
         rollout: null,
-      },
-    ],
+      };
+    }),
     batchEpochs: 1,
-    miniBatchSequences: 1,
+    miniBatchSequences: texts.length,
     policy: rule,
     value: rule,
     microBatchTokens: settings.microBatchTokens,

@@ -58,17 +58,22 @@ export interface Text {
 
 const RUN = 32;
 
-/** Passages of the demo corpus, cut to a length. */
-export async function textOf(model: StoredModel, length: number): Promise<Text> {
+/** Passages of the demo corpus, cut to texts of one length. */
+export async function textsOf(model: StoredModel, count: number, length: number): Promise<Text[]> {
   const tokenizer = createTokenizer(await model.readTokenizer());
-  const corpus = readFileSync(join(packageRoot, 'index', 'demo', 'corpus.jsonl'), 'utf8').split('\n');
+  const corpus = readFileSync(join(packageRoot, 'index', 'demo', 'corpus.jsonl'), 'utf8')
+    .trim()
+    .split('\n');
   const tokenIds: number[] = [];
   for (const line of corpus) {
-    if (tokenIds.length >= length) break;
+    if (tokenIds.length >= count * length) break;
     tokenIds.push(...tokenizer.encodePlain(`${(JSON.parse(line) as { text: string }).text}\n`));
   }
-  if (tokenIds.length < length)
-    throw new Error(`the demo corpus has ${tokenIds.length} tokens, not ${length}`);
+  if (tokenIds.length < count * length)
+    throw new Error(`the demo corpus has ${tokenIds.length} tokens, not ${count * length}`);
   const targets = Array.from({ length }, (_, t) => t).filter((t) => t > 0 && Math.floor(t / RUN) % 3 === 2);
-  return { tokenIds: tokenIds.slice(0, length), targets };
+  return Array.from({ length: count }, (_, i) => ({
+    tokenIds: tokenIds.slice(i * length, (i + 1) * length),
+    targets,
+  }));
 }
