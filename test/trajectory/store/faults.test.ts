@@ -7,9 +7,9 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createFaultLayer, type FaultLayer } from '../../../bench/faults/layer/fault-layer.js';
 import { openDatabase } from '../../../src/storage/index.js';
 import { openTrajectoryStore } from '../../../src/trajectory/index.js';
-import { createFaultLayer, type FaultLayer } from '../../support/fault-layer/fault-layer.js';
 import { type ChildStore, startChildStore } from './child-store.js';
 import { feedback, makeRecord } from './support.js';
 

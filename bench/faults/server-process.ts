@@ -1,0 +1,130 @@
+// `searchloop serve` as a process group of its own, so that a kill takes all of it.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, existsSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
+import { packageRoot } from '#searchloop/config/index.js';
+
+export interface ServerProcess {
+  /** Address, when it answers; rejects where it ends before. */
+  readonly ready: Promise<string>;
+  /** Milliseconds from its start to `ready`. */
+  startMs(): number;
+  /** kill -9 of the whole group. */
+  kill(): Promise<void>;
+  /** A clean end. @returns exit code */
+  stop(): Promise<number | null>;
+  /** Ends the store's thread. */
+  killStoreThread(): void;
+  /** Longest delay of the event loop between two times of `monotonicNow`, milliseconds. */
+  longestDelayMs(since: number, until: number): number;
+}
+
+export interface ServerOptions {
+  readonly flags: Readonly<Record<string, unknown>>;
+  readonly environment?: Readonly<Record<string, string>>;
+  /** Folder for its log and the probe's files. */
+  readonly folder: string;
+}
+
+/** Milliseconds of a clock that nobody sets, the same for all processes. */
+export function monotonicNow(): number {
+  const [seconds, nanoseconds] = process.hrtime();
+  return seconds * 1000 + nanoseconds / 1e6;
+}
+
+const running = new Set<ChildProcess>();
+process.on('exit', () => {
+  for (const child of running) killGroup(child);
+});
+
+export function startServer({ flags, environment = {}, folder }: ServerOptions): ServerProcess {
+  const delays = join(folder, 'delays');
+  const die = join(folder, 'die');
+  rmSync(delays, { force: true });
+  const log = openSync(join(folder, 'server.log'), 'a');
+  const begun = performance.now();
+  let took = Number.NaN;
+  const settings = Object.entries(flags).flatMap(([key, value]) => [
+    '--set',
+    `${key}=${JSON.stringify(value)}`,
+  ]);
+  const probe = pathToFileURL(join(packageRoot, 'dist', 'bench', 'faults', 'probe.js')).href;
+  const child = spawn(
+    process.execPath,
+    ['--import', probe, join(packageRoot, 'dist', 'main.js'), 'serve', '--port', '0', ...settings],
+    {
+      stdio: ['ignore', 'pipe', log],
+      detached: true,
+      env: { ...process.env, ...environment, FAULT_DELAYS: delays, FAULT_DIE: die },
+    },
+  );
+  closeSync(log);
+  running.add(child);
+  const ended = new Promise<number | null>((resolve) =>
+    child.once('exit', (code) => {
+      running.delete(child);
+      resolve(code);
+    }),
+  );
+  const ready = new Promise<string>((resolve, reject) => {
+    createInterface({ input: child.stdout! }).on('line', (line) => {
+      const url = /answers on (\S+)/.exec(line)?.[1];
+      if (url === undefined) return;
+      took = performance.now() - begun;
+      resolve(url);
+    });
+    void ended.then((code) => reject(new Error(`the server ended with ${code}; see ${folder}/server.log`)));
+  });
+  ready.catch(() => {});
+  return {
+    ready,
+    startMs: () => took,
+    async kill() {
+      killGroup(child);
+      await ended;
+    },
+    async stop() {
+      child.kill('SIGTERM');
+      return ended;
+    },
+    killStoreThread: () => writeFileSync(die, ''),
+    longestDelayMs(since, until) {
+      const lines = existsSync(delays) ? readFileSync(delays, 'utf8').trim().split('\n') : [];
+      const values = lines
+        .map((line) => line.split(' ').map(Number))
+        .filter(([at = 0]) => at >= since && at <= until);
+      return Math.max(0, ...values.map(([, ms]) => ms ?? 0));
+    },
+  };
+}
+
+function killGroup(child: ChildProcess): void {
+  try {
+    process.kill(-child.pid!, 'SIGKILL');
+  } catch {
+    // It has ended already.
+  }
+}
+
+export interface Readiness {
+  readonly status: 'ready' | 'degraded' | 'not ready';
+  readonly reasons?: readonly string[];
+}
+
+export async function readiness(url: string): Promise<Readiness> {
+  return (await (await fetch(`${url}/readyz`)).json()) as Readiness;
+}
+
+/** Whether a condition came true in time. */
+export async function until(condition: () => boolean | Promise<boolean>, mostMs: number): Promise<boolean> {
+  const deadline = performance.now() + mostMs;
+  while (performance.now() < deadline) {
+    if (await condition()) return true;
+    await sleep(20);
+  }
+  return false;
+}
