@@ -2,7 +2,8 @@
 // The only room that touches a database driver.
 // Never knows a table: each room owns its own.
 
-export { connectDatabase, type SqlDatabase, type StorageSettings } from './connect.js';
+export { connectDatabase } from './connect.js';
+export type { SqlDatabase, StorageSettings } from './database.js';
 export { isStatementFault } from './faults.js';
 export { type ColumnTypes, type Migration, migrate } from './migrate.js';
 export { type Database, type DatabaseOptions, openDatabase, type Statement } from './sqlite.js';

@@ -1,9 +1,9 @@
 // Brings a room's tables up to date: each step once, all in one transaction, so that a kill leaves the old or the
 // new tables and two processes do not run into each other.
 
-import { type Kysely, sql, type Transaction } from 'kysely';
+import type { Kysely, Transaction } from 'kysely';
 import { UnsupportedError } from '../errors.js';
-import type { SqlDatabase, StorageSettings } from './connect.js';
+import type { SqlDatabase, StorageSettings } from './database.js';
 
 /** Names of column types that the two databases spell differently. */
 export interface ColumnTypes {
@@ -30,9 +30,6 @@ const TYPES: Readonly<Record<StorageSettings['kind'], ColumnTypes>> = {
   postgres: { blob: 'bytea', bigint: 'bigint', double: 'double precision', serial: 'bigserial' },
 };
 
-/** Key of the advisory lock; any number that nobody else takes. */
-const LOCK = 7_325_614_011;
-
 /**
  * Runs the steps of `room` that this database has not seen.
  * @throws {UnsupportedError} the tables are of a newer version
@@ -44,7 +41,6 @@ export async function migrate<Tables>(
 ): Promise<void> {
   if ((await versionOf(database.query, room)) === migrations.length) return;
   await database.write(async (transaction) => {
-    if (database.kind === 'postgres') await sql`select pg_advisory_xact_lock(${LOCK})`.execute(transaction);
     const own = transaction as unknown as Transaction<VersionTables>;
     await createVersions(own);
     const done = await versionOf(transaction, room);

@@ -50,7 +50,7 @@ const broken: Migration = {
 
 let count = 0;
 describe.each(['sqlite', 'postgres'] as const)('%s', (kind) => {
-  const open = (name: string): SqlDatabase<Tables> =>
+  const open = (name: string): Promise<SqlDatabase<Tables>> =>
     connectDatabase(
       kind === 'sqlite'
         ? { kind, path: join(folder, `${name}.db`) }
@@ -62,7 +62,7 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (kind) => {
       .filter((name) => !name.startsWith('sqlite'));
 
   test('each step once, later ones when they come', async () => {
-    database = open(`m${count++}`);
+    database = await open(`m${count++}`);
     await migrate(database, 'room', [first]);
     await migrate(database, 'room', [first, second]);
     await migrate(database, 'room', [first, second]);
@@ -78,7 +78,7 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (kind) => {
   });
 
   test('a step that fails leaves nothing behind', async () => {
-    database = open(`m${count++}`);
+    database = await open(`m${count++}`);
     await expect(migrate(database, 'room', [first, broken])).rejects.toThrow('killed here');
     expect(await tables()).toEqual([]);
     await migrate(database, 'room', [first]);
@@ -86,7 +86,7 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (kind) => {
   });
 
   test('whose fault an error is', async () => {
-    database = open(`m${count++}`);
+    database = await open(`m${count++}`);
     await migrate(database, 'room', [first, second]);
     const insert = (id: unknown) =>
       database
@@ -113,7 +113,7 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (kind) => {
   });
 
   test('a failed transaction leaves nothing behind', async () => {
-    database = open(`m${count++}`);
+    database = await open(`m${count++}`);
     await migrate(database, 'room', [first, second]);
     await expect(
       database.write(async (transaction) => {
@@ -124,4 +124,34 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (kind) => {
     expect(await database.query.selectFrom('things').selectAll().execute()).toEqual([]);
     expect(await database.sizeBytes()).toBeGreaterThan(0);
   });
+});
+
+test('PostgreSQL: writers take turns, so that what a follower has passed never appears behind it', async () => {
+  const url = postgres.createDatabase('turns');
+  database = await connectDatabase({ kind: 'postgres', url });
+  const other = await connectDatabase<Tables>({ kind: 'postgres', url });
+  try {
+    await Promise.all([migrate(database, 'room', [first, second]), migrate(other, 'room', [first, second])]);
+    const order: string[] = [];
+    let begun = (): void => {};
+    const holds = new Promise<void>((resolve) => {
+      begun = resolve;
+    });
+    const slow = database.write(async (transaction) => {
+      begun();
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      await transaction.insertInto('things').values({ id: 'slow', size: 1 }).execute();
+      order.push('slow');
+    });
+    await holds;
+    const quick = other.write(async (transaction) => {
+      // What was written before is there already.
+      expect(await transaction.selectFrom('things').select('id').execute()).toEqual([{ id: 'slow' }]);
+      order.push('quick');
+    });
+    await Promise.all([slow, quick]);
+    expect(order).toEqual(['slow', 'quick']);
+  } finally {
+    await other.close();
+  }
 });

@@ -1,6 +1,4 @@
-import { InvalidInputError } from '../../errors.js';
-import { parsePage } from './page-xml.js';
-import { wikitextPassages } from './wikitext.js';
+// What a page of a dump becomes, and how much it may take.
 
 /** What became of a page. Plain data: it comes from worker threads. */
 export type PageOutcome =
@@ -24,18 +22,3 @@ export interface PageLimits {
 }
 
 export const PAGE_LIMITS: PageLimits = { maxPageBytes: 4 * 1024 * 1024, timeoutMs: 15_000 };
-
-/** @param where  place for messages */
-export function readPage(bytes: Uint8Array, where: string, timeoutMs: number): PageOutcome {
-  try {
-    const { id, title, namespace, isRedirect, model, text } = parsePage(bytes, where);
-    if (namespace !== 0 || isRedirect || model !== 'wikitext')
-      return { kind: 'passages', id, title, texts: [] };
-    const texts = wikitextPassages(text, title, timeoutMs);
-    if (texts !== null) return { kind: 'passages', id, title, texts };
-    return { kind: 'leftOut', reason: `${where}: its wikitext could not be read within ${timeoutMs} ms` };
-  } catch (error) {
-    if (error instanceof InvalidInputError) return { kind: 'bad', reason: error.message };
-    throw error;
-  }
-}

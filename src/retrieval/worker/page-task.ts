@@ -1,5 +1,6 @@
 import { poolTask } from '../../runtime/index.js';
-import { type PageOutcome, readPage } from '../wikipedia/page-outcome.js';
+import type { PageOutcome } from '../wikipedia/page-outcome.js';
+import { readPage } from '../wikipedia/read-page.js';
 
 export interface PageBatch {
   readonly pages: readonly { readonly bytes: Uint8Array; readonly where: string }[];

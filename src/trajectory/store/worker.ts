@@ -62,7 +62,7 @@ function openOnDemand(storage: StoreWorkerData['storage']): { using: Using; clos
   let before: Promise<unknown> = Promise.resolve();
 
   async function open(): Promise<Store> {
-    const opened = connectDatabase<StoreTables>(storage);
+    const opened = await connectDatabase<StoreTables>(storage);
     try {
       await migrate(opened, 'trajectory', MIGRATIONS);
     } catch (error) {

@@ -1,0 +1,95 @@
+// A Kysely over either driver, with the few things in which they differ. Loaded by the first connection: its many modules
+// are of no use to threads that open none.
+
+import {
+  CompiledQuery,
+  type DatabaseConnection,
+  type Driver,
+  Kysely,
+  PostgresDialect,
+  SqliteDialect,
+  SqliteDriver,
+  sql,
+} from 'kysely';
+import type { SqlDatabase } from './database.js';
+import { openPostgresPool } from './postgres.js';
+import { type Database, openDatabase } from './sqlite.js';
+
+/** Key of the advisory lock that writers to PostgreSQL take; any number that nobody else takes. */
+const WRITE_LOCK = 7_325_614_011;
+/** Waits in SQLite's own code hold the thread; longer ones are made of several tries. */
+const BUSY_TIMEOUT_MS = 1000;
+
+export function sqliteDatabase<Tables>(path: string): SqlDatabase<Tables> {
+  const database = openDatabase(path, { busyTimeoutMs: BUSY_TIMEOUT_MS, shrinkable: true });
+  database.pragma('secure_delete = ON');
+  const query = new Kysely<Tables>({ dialect: new ImmediateDialect(database) });
+  return {
+    kind: 'sqlite',
+    query,
+    write: (work) => query.transaction().execute(work),
+    sizeBytes: async () => {
+      const pages = database.pragma('page_count', { simple: true }) as number;
+      return pages * (database.pragma('page_size', { simple: true }) as number);
+    },
+    scrub: () => {
+      database.pragma('incremental_vacuum');
+      database.pragma('wal_checkpoint(TRUNCATE)');
+    },
+    close: () => query.destroy(),
+  };
+}
+
+class ImmediateDriver extends SqliteDriver {
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    super({ database });
+    this.#database = database;
+  }
+
+  /** Two processes that read and then write would else fail instead of waiting for one another. */
+  override async beginTransaction(connection: DatabaseConnection): Promise<void> {
+    await connection.executeQuery(CompiledQuery.raw('begin immediate'));
+  }
+
+  /** After some errors (disk full) SQLite has rolled back itself; another try would hide what happened. */
+  override async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
+    if (this.#database.inTransaction) await super.rollbackTransaction(connection);
+  }
+}
+
+class ImmediateDialect extends SqliteDialect {
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    super({ database });
+    this.#database = database;
+  }
+
+  override createDriver(): Driver {
+    return new ImmediateDriver(this.#database);
+  }
+}
+
+export function postgresDatabase<Tables>(url: string): SqlDatabase<Tables> {
+  const pool = openPostgresPool(url);
+  const query = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
+  return {
+    kind: 'postgres',
+    query,
+    write: (work) =>
+      query.transaction().execute(async (transaction) => {
+        await sql`select pg_advisory_xact_lock(${WRITE_LOCK})`.execute(transaction);
+        return work(transaction);
+      }),
+    sizeBytes: async () => {
+      const { rows } = await query.executeQuery<{ size: number }>(
+        CompiledQuery.raw('select pg_database_size(current_database()) as size'),
+      );
+      return rows[0]?.size ?? 0;
+    },
+    scrub: () => {},
+    close: () => query.destroy(),
+  };
+}
