@@ -71,7 +71,7 @@ export async function textsOf(model: StoredModel, count: number, length: number)
   }
   if (tokenIds.length < count * length)
     throw new Error(`the demo corpus has ${tokenIds.length} tokens, not ${count * length}`);
-  const targets = Array.from({ length }, (_, t) => t).filter((t) => t > 0 && Math.floor(t / RUN) % 3 === 2);
+  const targets = Array.from({ length }, (_, t) => t).filter((t) => t > 0 && Math.floor(t / RUN) % 3 === 1);
   return Array.from({ length: count }, (_, i) => ({
     tokenIds: tokenIds.slice(i * length, (i + 1) * length),
     targets,
