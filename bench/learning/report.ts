@@ -11,6 +11,11 @@ import { LEARNERS, VARIANTS } from './variants.js';
 
 const CURVES = ['exactMatch', 'twoHop', 'twoHopSearches'];
 const REWARD_SMOOTHING = 5;
+const CAPTIONS = {
+  'algorithms.svg': 'Held-out exact match, and searches for questions of two steps: algorithms and the mask',
+  'ablations.svg': 'The same: passages a search, and rollouts a question',
+  'training.svg': `Figures of training, mean of ${REWARD_SMOOTHING} steps`,
+};
 
 const mean = (values: readonly number[]): number =>
   values.reduce((sum, value) => sum + value, 0) / Math.max(values.length, 1);
@@ -79,7 +84,7 @@ function meanCurve(results: readonly RunResult[], variant: string): PlottedRun {
   return { name: VARIANTS.find(({ name }) => name === variant)?.about ?? variant, rows };
 }
 
-/** Writes the pictures and puts table and pictures into docs/learning.md, between its marks. */
+/** Writes the pictures, and puts table and pictures into docs/learning.md, between its marks. */
 export async function writeReport(results: readonly RunResult[]): Promise<void> {
   const present = VARIANTS.map(({ name }) => name).filter((name) => runsOf(results, name).length > 0);
   const learners = present.filter((name) => (LEARNERS as readonly string[]).includes(name));
@@ -88,7 +93,7 @@ export async function writeReport(results: readonly RunResult[]): Promise<void> 
   const rewards = learners.flatMap((name) =>
     runsOf(results, name).map(({ seed, rows }) => ({ name: `${name}, seed ${seed}`, rows })),
   );
-  const pictures: Readonly<Record<string, string>> = {
+  const pictures: Readonly<Record<keyof typeof CAPTIONS, string>> = {
     'algorithms.svg': plotRuns(curves([...learners, 'grpo-unmasked']), CURVES),
     'ablations.svg': plotRuns(
       curves(present.filter((name) => name.startsWith('grpo') || name === 'reinforce')),
@@ -102,17 +107,18 @@ export async function writeReport(results: readonly RunResult[]): Promise<void> 
   };
   for (const [name, picture] of Object.entries(pictures))
     await writeFileAtomic(join(docs, 'learning', name), picture);
-  await putIntoDocs(join(docs, 'learning.md'), markdownTable(results));
+  const shown = Object.entries(CAPTIONS).map(([name, caption]) => `![${caption}](learning/${name})`);
+  await putIntoDocs(join(docs, 'learning.md'), [markdownTable(results), ...shown].join('\n\n'));
 }
 
 const BEGIN = '<!-- table: written by `npm run bench -- learning` -->';
 const END = '<!-- end of table -->';
 
-async function putIntoDocs(path: string, table: string): Promise<void> {
+async function putIntoDocs(path: string, written: string): Promise<void> {
   const text = await readFile(path, 'utf8');
   const [before, rest] = text.split(BEGIN);
   const after = rest?.split(END)[1];
   if (before === undefined || after === undefined)
     throw new Error(`${path}: expected the lines "${BEGIN}" and "${END}"`);
-  await writeFileAtomic(path, `${before}${BEGIN}\n\n${table}\n\n${END}${after}`);
+  await writeFileAtomic(path, `${before}${BEGIN}\n\n${written}\n\n${END}${after}`);
 }

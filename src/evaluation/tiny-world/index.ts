@@ -1,11 +1,11 @@
-export { buildWorldIndexes, emptyRetriever, WORLD_INDEXES } from './indexes.js';
+export { buildWorldIndexes, emptyRetriever, WORLD_INDEXES, wordRetriever } from './indexes.js';
 export {
   TINY_MODEL_SHAPE,
   type TinyModelShape,
   writeRandomModel,
   writeTinyModelFiles,
 } from './model.js';
-export { type WorldQuestion, worldPassages, worldQuestions } from './questions.js';
+export { lessonQuestions, type WorldQuestion, worldPassages, worldQuestions } from './questions.js';
 export {
   type EntityKind,
   QUESTION_FORMS,
@@ -18,6 +18,7 @@ export { answerTurn, GIVE_UP, type KnownFact, searchTurn } from './turns.js';
 export {
   createWorld,
   type Fact,
+  otherWorld,
   WORLD_SETTINGS,
   type World,
   type WorldPart,

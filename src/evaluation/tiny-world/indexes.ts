@@ -3,7 +3,7 @@
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { buildIndex, type Embedder, type Retriever } from '../../retrieval/index.js';
+import { buildIndex, type Embedder, type PassageInput, type Retriever } from '../../retrieval/index.js';
 import { writeFileAtomic } from '../../util/atomic-file.js';
 import { sha256Hex } from '../../util/digest.js';
 import { worldPassages } from './questions.js';
@@ -47,6 +47,40 @@ export async function buildWorldIndexes(
     return output;
   };
   return { all: await build('all'), training: await build('training') };
+}
+
+/** Searches a few passages by their words, the title's counting three times and rare ones more, in memory. */
+export function wordRetriever(passages: readonly PassageInput[]): Retriever {
+  const wordsOf = (text: string): string[] => text.match(/[a-z]+/g) ?? [];
+  const shown = passages.map((passage) => ({
+    passage,
+    title: new Set(wordsOf(passage.title)),
+    text: new Set(wordsOf(passage.text)),
+  }));
+  const spread = new Map<string, number>();
+  for (const { text } of shown) for (const word of text) spread.set(word, (spread.get(word) ?? 0) + 1);
+  const worth = (word: string): number =>
+    Math.log(1 + passages.length / (spread.get(word) ?? passages.length));
+  const search = (query: string, k: number) => {
+    const words = wordsOf(query);
+    const scored = shown.map(({ passage, title, text }) => ({
+      ...passage,
+      score: words.reduce(
+        (sum, word) => sum + worth(word) * ((title.has(word) ? 3 : 0) + (text.has(word) ? 1 : 0)),
+        0,
+      ),
+    }));
+    return scored
+      .filter(({ score }) => score > 0)
+      .sort((a, b) => b.score - a.score)
+      .slice(0, k);
+  };
+  return {
+    info: { kind: 'bm25', name: 'in memory', passageCount: passages.length },
+    snapshotId: sha256Hex(JSON.stringify(passages)),
+    search: async (queries, k) => queries.map((query) => search(query, k)),
+    close: async () => {},
+  };
 }
 
 /** A search engine that knows nothing. */

@@ -18,15 +18,18 @@ export function inventWords(count: number, random: () => number, taken: Set<stri
   return words;
 }
 
-/** `count` different pairs of a first and a second word, in random order. */
+/** `count` different pairs of a first and a second word, none of them `avoided`, in random order. */
 export function pairNames(
   count: number,
-  first: readonly string[],
-  second: readonly string[],
+  [first, second]: readonly [readonly string[], readonly string[]],
   random: () => number,
+  avoided: ReadonlySet<string>,
 ): string[] {
   const names = new Set<string>();
   const pick = (words: readonly string[]): string => words[Math.floor(random() * words.length)] as string;
-  while (names.size < count) names.add(`${pick(first)} ${pick(second)}`);
+  while (names.size < count) {
+    const name = `${pick(first)} ${pick(second)}`;
+    if (!avoided.has(name)) names.add(name);
+  }
   return [...names];
 }

@@ -32,21 +32,33 @@ export function worldPassages(world: World, parts: readonly WorldPart[]): Passag
 }
 
 /**
- * All questions of a part, in a shuffled order in which one and two steps take turns while both last. Their ids are
- * such that the split of `split.ts` puts them into the same part.
+ * The questions of a part that runs ask, in a shuffled order in which their forms take turns while they last. Their
+ * ids are such that the split of `split.ts` puts them into the same part.
  */
 export function worldQuestions(world: World, part: WorldPart): WorldQuestion[] {
+  const shuffled = shuffledQuestions(world, part);
+  const asked = QUESTION_FORMS.filter(({ asked }) => asked);
+  return inTurns(asked.map((form) => shuffled.filter((question) => question.form === form)));
+}
+
+/** Questions of every form, to learn from; one and two steps take turns while both last. */
+export function lessonQuestions(world: World): WorldQuestion[] {
+  const shuffled = shuffledQuestions(world, 'training');
+  return inTurns([1, 2].map((hops) => shuffled.filter(({ form }) => form.path.length === hops)));
+}
+
+function shuffledQuestions(world: World, part: WorldPart): WorldQuestion[] {
   const all = QUESTION_FORMS.flatMap((form) => {
     const kind = RELATIONS[form.path[0] as RelationName].subject;
     return world.names[part][kind].flatMap((subject) => questionOf(world, part, form, subject) ?? []);
   });
   const order = shuffledOrder(all.length, derivedSeed('tiny world questions', part));
-  const shuffled = order.map((index) => all[index] as WorldQuestion);
-  const [one, two] = [1, 2].map((hops) => shuffled.filter(({ form }) => form.path.length === hops));
-  const rounds = Math.max(one?.length ?? 0, two?.length ?? 0);
-  return Array.from({ length: rounds }, (_, i) => [one?.[i], two?.[i]])
-    .flat()
-    .filter((question) => question !== undefined);
+  return order.map((index) => all[index] as WorldQuestion);
+}
+
+function inTurns(lists: readonly (readonly WorldQuestion[])[]): WorldQuestion[] {
+  const rounds = Math.max(...lists.map(({ length }) => length));
+  return Array.from({ length: rounds }, (_, i) => lists.flatMap((list) => list[i] ?? [])).flat();
 }
 
 /** null where the way leads back to where it began: the question would name its answer. */

@@ -25,22 +25,28 @@ export const RELATIONS: Readonly<Record<RelationName, Relation>> = {
 export interface QuestionForm {
   readonly path: readonly RelationName[];
   readonly text: string;
+  /**
+   * Whether runs ask it. Every form is a lesson of the warm start, but what it learns in its short time is to tell
+   * where somebody was born and who founded a town; a person's teacher or spouse it finds but tells wrong in its
+   * answer. A run is to show that a policy learns to search, so it asks what can be answered by whoever searches.
+   */
+  readonly asked: boolean;
 }
 
 export const QUESTION_FORMS: readonly QuestionForm[] = [
-  { path: ['birthplace'], text: 'where was {s} born ?' },
-  { path: ['teacher'], text: 'who taught {s} ?' },
-  { path: ['spouse'], text: 'who married {s} ?' },
-  { path: ['founder'], text: 'who founded {s} ?' },
-  { path: ['river'], text: 'on which river lies {s} ?' },
-  { path: ['birthplace', 'river'], text: 'on which river lies the birthplace of {s} ?' },
-  { path: ['birthplace', 'founder'], text: 'who founded the birthplace of {s} ?' },
-  { path: ['teacher', 'birthplace'], text: 'where was the teacher of {s} born ?' },
-  { path: ['teacher', 'spouse'], text: 'who married the teacher of {s} ?' },
-  { path: ['spouse', 'birthplace'], text: 'where was the spouse of {s} born ?' },
-  { path: ['spouse', 'teacher'], text: 'who taught the spouse of {s} ?' },
-  { path: ['founder', 'birthplace'], text: 'where was the founder of {s} born ?' },
-  { path: ['founder', 'teacher'], text: 'who taught the founder of {s} ?' },
+  { path: ['birthplace'], text: 'where was {s} born ?', asked: true },
+  { path: ['teacher'], text: 'who taught {s} ?', asked: false },
+  { path: ['spouse'], text: 'who married {s} ?', asked: false },
+  { path: ['founder'], text: 'who founded {s} ?', asked: true },
+  { path: ['river'], text: 'on which river lies {s} ?', asked: false },
+  { path: ['birthplace', 'river'], text: 'on which river lies the birthplace of {s} ?', asked: false },
+  { path: ['birthplace', 'founder'], text: 'who founded the birthplace of {s} ?', asked: true },
+  { path: ['teacher', 'birthplace'], text: 'where was the teacher of {s} born ?', asked: true },
+  { path: ['teacher', 'spouse'], text: 'who married the teacher of {s} ?', asked: false },
+  { path: ['spouse', 'birthplace'], text: 'where was the spouse of {s} born ?', asked: true },
+  { path: ['spouse', 'teacher'], text: 'who taught the spouse of {s} ?', asked: false },
+  { path: ['founder', 'birthplace'], text: 'where was the founder of {s} born ?', asked: false },
+  { path: ['founder', 'teacher'], text: 'who taught the founder of {s} ?', asked: false },
 ];
 
 export const fill = (text: string, subject: string, object = ''): string =>

@@ -31,7 +31,9 @@ export interface TokenizerFiles {
 
 export function tokenizerFiles(world: World): TokenizerFiles {
   const [space, lineEnd] = [0x20, 0x0a].map((byte) => BYTE_CHARACTERS[byte] as string) as [string, string];
-  const words = [...plainWords(), ...world.nameWords, '.', '?'].map((word) => space + word);
+  const words = [...plainWords(), ...Object.values(world.nameWords).flat(2), '.', '?'].map(
+    (word) => space + word,
+  );
   const tokens = [...new Set([...BYTE_CHARACTERS, ...PROTOCOL_TAGS, lineEnd + lineEnd, ...words])];
   const vocab = Object.fromEntries(tokens.map((token, id) => [token, id]));
   const control = CONTROL_TOKENS.map((content, i) => ({

@@ -15,8 +15,8 @@ export interface Fact {
 }
 
 export interface World {
-  /** All words that names are made of. */
-  readonly nameWords: readonly string[];
+  /** Words that names are made of, by kind: first ones and second ones. */
+  readonly nameWords: Readonly<Record<EntityKind, readonly [readonly string[], readonly string[]]>>;
   readonly names: Readonly<Record<WorldPart, Readonly<Record<EntityKind, readonly string[]>>>>;
   readonly facts: readonly Fact[];
   /** The one thing that stands in a relation to a subject. */
@@ -53,16 +53,40 @@ const sentenceWords = (): string[] =>
 
 /** The same settings give the same world. */
 export function createWorld(settings: WorldSettings = WORLD_SETTINGS): World {
-  const random = randomNumbers(derivedSeed(settings.seed, 'tiny world'));
+  const { seed, nameWords: count, counts } = settings;
+  const random = randomNumbers(derivedSeed(seed, 'tiny world'));
   const taken = new Set(sentenceWords());
-  const nameWords: string[] = [];
+  const words = () => inventWords(count, random, taken);
+  const nameWords: World['nameWords'] = {
+    person: [words(), words()],
+    town: [words(), words()],
+    river: [words(), words()],
+  };
+  return peopled(nameWords, counts, random, new Set());
+}
+
+/**
+ * A world of its own with names of the same words, none of them one that is held out in `world`, and no half held
+ * out: there is nothing to know of it but what a search tells.
+ */
+export function otherWorld(world: World, seed: number): World {
+  const random = randomNumbers(derivedSeed(seed, 'other tiny world'));
+  const counts = { training: OTHER_COUNTS, 'held-out': { person: 0, town: 0, river: 0 } };
+  return peopled(world.nameWords, counts, random, new Set(Object.values(world.names['held-out']).flat()));
+}
+
+const OTHER_COUNTS = { person: 150, town: 60, river: 40 } as const;
+
+function peopled(
+  nameWords: World['nameWords'],
+  counts: WorldSettings['counts'],
+  random: () => number,
+  avoided: ReadonlySet<string>,
+): World {
   const names = { training: {}, 'held-out': {} } as Record<WorldPart, Record<EntityKind, string[]>>;
   for (const kind of KINDS) {
-    const first = inventWords(settings.nameWords, random, taken);
-    const second = inventWords(settings.nameWords, random, taken);
-    nameWords.push(...first, ...second);
-    const { training, 'held-out': heldOut } = settings.counts;
-    const all = pairNames(training[kind] + heldOut[kind], first, second, random);
+    const { training, 'held-out': heldOut } = counts;
+    const all = pairNames(training[kind] + heldOut[kind], nameWords[kind], random, avoided);
     names.training[kind] = all.slice(0, training[kind]);
     names['held-out'][kind] = all.slice(training[kind]);
   }

@@ -5,6 +5,11 @@ import { GOOD_HABITS, type Habits, WARM_START_HABITS } from './teacher.js';
 /** Supervised training on trajectories of a teacher with these habits. */
 export interface TinyStage {
   readonly name: string;
+  /**
+   * `own`: the half to learn from. `others`: a world of its own every few trajectories, so that there is nothing to
+   * know by heart and names are copied from what a search shows.
+   */
+  readonly worlds: 'own' | 'others';
   readonly habits: Habits;
   /** Trajectories to learn from. */
   readonly trajectories: number;
@@ -29,14 +34,16 @@ export const TINY_RECIPE: TinyRecipe = {
   stages: [
     {
       name: 'skills',
+      worlds: 'others',
       habits: GOOD_HABITS,
-      trajectories: 5000,
-      epochs: 2,
+      trajectories: 10000,
+      epochs: 1,
       batchSequences: 16,
       learningRate: 2e-3,
     },
     {
       name: 'habits',
+      worlds: 'own',
       habits: WARM_START_HABITS,
       trajectories: 1600,
       epochs: 1,

@@ -2,9 +2,17 @@
 
 import type { Config } from '../../config/index.js';
 import type { EngineInfo } from '../../engine/index.js';
-import { END_TOKEN, type World, type WorldQuestion, worldQuestions } from '../../evaluation/index.js';
+import {
+  END_TOKEN,
+  lessonQuestions,
+  otherWorld,
+  type World,
+  type WorldQuestion,
+  wordRetriever,
+  worldPassages,
+} from '../../evaluation/index.js';
 import type { StoredModel } from '../../model/index.js';
-import { createRetriever } from '../../retrieval/index.js';
+import { createRetriever, type Retriever } from '../../retrieval/index.js';
 import { inlineEncoding, loadPrompts } from '../../rollout/index.js';
 import { createTokenizer, type Tokenizer } from '../../tokenizer/index.js';
 import { derivedSeed, type Example, randomNumbers } from '../../training/index.js';
@@ -13,29 +21,61 @@ import { type TeachingHouse, teach, teacherOf } from '../warm-start/teach.js';
 import type { TinyRecipe, TinyStage } from './recipe.js';
 import { tinyScript } from './teacher.js';
 
-/** Searches of several lessons travel together. */
+/** Lessons that run side by side, and that share a world where each has another. */
 const LESSONS_AT_ONCE = 64;
 
-interface TeachingParts {
+export interface TeachingParts {
   readonly world: World;
   readonly recipe: Pick<TinyRecipe, 'seed' | 'topKs'>;
-  readonly stage: Pick<TinyStage, 'name' | 'habits' | 'trajectories'>;
+  readonly stage: Pick<TinyStage, 'name' | 'worlds' | 'habits' | 'trajectories'>;
+  /** Its index is searched where the world is the own one: it must hold the half to learn from, and no more. */
   readonly config: Config;
   readonly model: StoredModel;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Trajectories over questions of the training half, searched in the index that holds no other facts. */
-export async function tinyTrajectories({
+/** Trajectories of a stage; the same parts give the same ones. */
+export async function tinyTrajectories(parts: TeachingParts): Promise<Example[]> {
+  const { stage, config, world } = parts;
+  const own = stage.worlds === 'own' ? classOf(world, await createRetriever(config)) : null;
+  const records: TrajectoryRecord[] = [];
+  try {
+    for (let from = 0; from < stage.trajectories; from += LESSONS_AT_ONCE) {
+      const taught = own ?? otherClass(world, derivedSeed(parts.recipe.seed, stage.name, 'world', from));
+      const count = Math.min(LESSONS_AT_ONCE, stage.trajectories - from);
+      records.push(...(await lessons(parts, taught, from, count)));
+    }
+    return records.map(exampleOf);
+  } finally {
+    await own?.retriever.close();
+  }
+}
+
+/** A world, its questions and how it is searched. */
+interface TaughtWorld {
+  readonly world: World;
+  readonly questions: readonly WorldQuestion[];
+  readonly retriever: Retriever;
+}
+
+const classOf = (world: World, retriever: Retriever): TaughtWorld => ({
   world,
-  recipe,
-  stage,
-  config,
-  model,
-  signal,
-}: TeachingParts): Promise<Example[]> {
+  questions: lessonQuestions(world),
+  retriever,
+});
+
+function otherClass(world: World, seed: number): TaughtWorld {
+  const other = otherWorld(world, seed);
+  return classOf(other, wordRetriever(worldPassages(other, ['training'])));
+}
+
+async function lessons(
+  { recipe, stage, config, model, signal }: TeachingParts,
+  { world, questions, retriever }: TaughtWorld,
+  from: number,
+  count: number,
+): Promise<TrajectoryRecord[]> {
   const tokenizer = createTokenizer(await model.readTokenizer());
-  const retriever = await createRetriever(config);
   const house: TeachingHouse = {
     info: teacherInfo(model, tokenizer, config),
     tokenizer,
@@ -44,11 +84,11 @@ export async function tinyTrajectories({
     config: config.rollout,
     prompts: loadPrompts(config.rollout),
   };
-  const questions = worldQuestions(world, 'training');
-  const lesson = async (i: number): Promise<TrajectoryRecord> => {
-    const question = questions[i % questions.length] as WorldQuestion;
+  const lesson = (i: number): Promise<TrajectoryRecord> => {
     const seed = derivedSeed(recipe.seed, stage.name, i);
-    const topK = recipe.topKs[Math.floor(randomNumbers(seed)() * recipe.topKs.length)] as number;
+    const random = randomNumbers(seed);
+    const topK = recipe.topKs[Math.floor(random() * recipe.topKs.length)] as number;
+    const question = questions[Math.floor(random() * questions.length)] as WorldQuestion;
     const teacher = teacherOf(tinyScript(world, question, stage.habits, seed));
     return teach(
       house,
@@ -56,17 +96,7 @@ export async function tinyTrajectories({
       signal,
     );
   };
-  try {
-    const records: TrajectoryRecord[] = [];
-    while (records.length < stage.trajectories) {
-      const count = Math.min(LESSONS_AT_ONCE, stage.trajectories - records.length);
-      const from = records.length;
-      records.push(...(await Promise.all(Array.from({ length: count }, (_, i) => lesson(from + i)))));
-    }
-    return records.map(exampleOf);
-  } finally {
-    await retriever.close();
-  }
+  return Promise.all(Array.from({ length: count }, (_, i) => lesson(from + i)));
 }
 
 function teacherInfo(model: StoredModel, tokenizer: Tokenizer, config: Config): EngineInfo {

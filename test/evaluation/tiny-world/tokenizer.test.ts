@@ -6,6 +6,7 @@ import {
   answerTurn,
   createWorld,
   GIVE_UP,
+  lessonQuestions,
   searchTurn,
   TINY_WORLD_PROMPT,
   worldPassages,
@@ -46,9 +47,9 @@ test('every text of the world takes one token a word', () => {
   const { observation } = loadPrompts({ prompt: TINY_WORLD_PROMPT }).searchR1;
   const texts = [
     ...worldPassages(world, ['training', 'held-out']).map(({ text }) => ` ${text}`),
-    ...(['training', 'held-out'] as const)
-      .flatMap((part) => worldQuestions(world, part))
-      .map(({ question }) => ` ${question}`),
+    ...[...lessonQuestions(world), ...worldQuestions(world, 'held-out')].map(
+      ({ question }) => ` ${question}`,
+    ),
     searchTurn(fact.subject, 'born', null),
     searchTurn(fact.subject, '', fact),
     answerTurn(fact),

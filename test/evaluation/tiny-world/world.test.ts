@@ -1,7 +1,10 @@
 import {
   createWorld,
   isValidation,
+  lessonQuestions,
+  otherWorld,
   partOf,
+  QUESTION_FORMS,
   RELATIONS,
   WORLD_SETTINGS,
   worldPassages,
@@ -35,10 +38,22 @@ test('nothing that training can see tells a fact behind a held-out question', ()
   const texts = [
     ...worldPassages(world, ['training']).map(({ text }) => text),
     ...training.map(({ question }) => question),
+    ...lessonQuestions(world).map(({ question }) => question),
   ];
   const seen = texts.join('\n');
   for (const { subject, steps } of heldOut)
     for (const name of [subject, ...steps]) expect(seen.includes(name)).toBe(false);
+});
+
+test('other worlds are made of the same words, and hold nothing that is held out', () => {
+  const other = otherWorld(world, 7);
+  expect(other.nameWords).toBe(world.nameWords);
+  expect(otherWorld(world, 8).facts[0]).not.toEqual(other.facts[0]);
+  const kept = new Set(Object.values(world.names['held-out']).flat());
+  for (const { subject, object, part } of other.facts) {
+    expect(part).toBe('training');
+    expect(kept.has(subject) || kept.has(object)).toBe(false);
+  }
 });
 
 test('every held-out answer stands at the end of its path in the passages', () => {
@@ -59,11 +74,16 @@ test('every held-out answer stands at the end of its path in the passages', () =
   }
 });
 
-test('ids follow the split of the house; one and two steps take turns', () => {
+test('ids follow the split of the house; the forms that are asked take turns', () => {
   expect(new Set([...training, ...heldOut].map(({ id }) => id)).size).toBe(training.length + heldOut.length);
   expect(heldOut.every(({ id }) => isValidation(id))).toBe(true);
   expect(training.every(({ id }) => partOf(id) === 'training')).toBe(true);
-  const sets = heldOut.slice(0, 400).map(({ dataset }) => dataset);
-  expect(sets.filter((set) => set === 'tiny-one-hop')).toHaveLength(200);
-  expect(heldOut.length).toBeGreaterThan(1000);
+  expect(heldOut.length).toBeGreaterThan(400);
+  const asked = QUESTION_FORMS.filter((form) => form.asked);
+  const first = heldOut.slice(0, asked.length * 20).map(({ form }) => form);
+  for (const form of asked) expect(first.filter((other) => other === form)).toHaveLength(20);
+  const sets = heldOut.slice(0, 100).map(({ dataset }) => dataset);
+  expect(sets.filter((set) => set === 'tiny-one-hop')).toHaveLength(40);
+  // Lessons are about every form.
+  expect(new Set(lessonQuestions(world).map(({ form }) => form))).toEqual(new Set(QUESTION_FORMS));
 });

@@ -12,7 +12,7 @@ beforeAll(async () => {
   place = await openTinyPlace(folder);
 });
 afterAll(() => rmSync(folder, { recursive: true }));
-jest.setTimeout(600_000);
+jest.setTimeout(1_800_000);
 
 test('a few steps of grpo raise the reward', async () => {
   const rewards: number[] = [];
@@ -24,7 +24,7 @@ test('a few steps of grpo raise the reward', async () => {
     groupSize: 5,
     topK: 3,
     masked: true,
-    training: { 'training.steps': 20, 'training.validateEvery': 20 },
+    training: { 'training.steps': 10, 'training.validateEvery': 10 },
     curveQuestions: 60,
     finalQuestions: 60,
     threads: 2,
@@ -32,8 +32,8 @@ test('a few steps of grpo raise the reward', async () => {
   });
   const mean = (values: readonly number[]): number =>
     values.reduce((sum, value) => sum + value, 0) / values.length;
-  expect(rewards).toHaveLength(20);
-  expect(mean(rewards.slice(-4))).toBeGreaterThan(mean(rewards.slice(0, 4)) + 0.1);
+  expect(rewards).toHaveLength(10);
+  expect(mean(rewards.slice(-3))).toBeGreaterThan(mean(rewards.slice(0, 3)) + 0.1);
   const [start, end] = curve;
   expect(start?.exactMatch).toBeLessThan(0.3);
   expect(end?.exactMatch).toBeGreaterThan((start?.exactMatch ?? 1) + 0.1);

@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createWorld, worldQuestions, writeTinyModelFiles } from '../../../src/evaluation/index.js';
+import { createWorld, lessonQuestions, writeTinyModelFiles } from '../../../src/evaluation/index.js';
 import {
   GOOD_HABITS,
   makeTinyWarmStart,
@@ -35,7 +35,7 @@ test('the model that comes with the project is the recipe’s kind of model, in 
 test('a teacher with good habits answers everything, and only what it writes is learned', async () => {
   const place = await openTinyPlace(join(folder, 'place'));
   const tokenizer = createTokenizer(await place.model.readTokenizer());
-  const stage = { name: 'good', habits: GOOD_HABITS, trajectories: 60 };
+  const stage = { name: 'good', worlds: 'own', habits: GOOD_HABITS, trajectories: 60 } as const;
   const config = place.config({ 'retrieval.index': place.indexes.training });
   const examples = await tinyTrajectories({
     world: place.world,
@@ -44,16 +44,17 @@ test('a teacher with good habits answers everything, and only what it writes is 
     config,
     model: place.model,
   });
-  const questions = worldQuestions(place.world, 'training');
-  examples.forEach(({ tokenIds, lossMask, environmentMask }, i) => {
-    const question = questions[i];
+  const questions = new Map(lessonQuestions(place.world).map((item) => [item.question, item]));
+  for (const { tokenIds, lossMask, environmentMask } of examples) {
+    const asked = /<\|user\|> (.*)<\|end\|>/.exec(tokenizer.decode([...tokenIds]))?.[1] ?? '';
+    const question = questions.get(asked);
     const learned = tokenizer.decode([...tokenIds].filter((_, t) => lossMask[t] === 1));
     expect(learned).toMatch(new RegExp(`<answer> ${question?.goldenAnswers[0]}</answer>$`));
     expect(learned.match(/<search>/g)).toHaveLength(question?.form.path.length ?? 0);
     const shown = tokenizer.decode([...tokenIds].filter((_, t) => environmentMask[t] === 1));
     expect(shown).toContain(`${question?.goldenAnswers[0]} .`);
     expect([...tokenIds].some((_, t) => lossMask[t] === 1 && environmentMask[t] === 1)).toBe(false);
-  });
+  }
   // Short, so that runs are fast.
   expect(Math.max(...examples.map(({ tokenIds }) => tokenIds.length))).toBeLessThanOrEqual(200);
 });
