@@ -3,12 +3,12 @@
 import type { LoopConfig } from '../../config/index.js';
 import type { Engine } from '../../engine/index.js';
 import type { Question } from '../../evaluation/index.js';
-import type { RewardedRecord } from '../../reward/index.js';
 import type { Checkpoint, RunSettings, Trainer } from '../../training/index.js';
-import type { TrajectoryRecord, TrajectoryStore } from '../../trajectory/index.js';
+import type { TrajectoryStore } from '../../trajectory/index.js';
 import type { RolloutParts } from '../offline/lock-step-rollouts.js';
 import type { GateSettings } from './gate/decide.js';
 import type { Priority } from './priority.js';
+import type { GradeAnswers } from './rewards.js';
 
 export interface LoopHouse {
   readonly engine: Engine;
@@ -21,8 +21,12 @@ export interface LoopHouse {
   readonly topK: number;
   readonly settings: LoopSettings;
   readonly run: RunSettings;
-  /** Of a rollout with the gold answers of its question. */
-  readonly score: (record: TrajectoryRecord, goldenAnswers: readonly string[]) => RewardedRecord;
+  /** What answers are worth. */
+  readonly grade: GradeAnswers;
+  /** A judge tells of answers that nobody labelled. */
+  readonly canJudge: boolean;
+  /** A judge or a vote does. */
+  readonly learnsUnlabelled: boolean;
   readonly gate: GateSettings;
   /** Set aside by an admin; never trained on. */
   readonly gateQuestions: readonly Question[];

@@ -1,6 +1,5 @@
 // Rollouts in idle time: any of them may be sent away at any step, and is then begun again with the same seed.
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import { RAW_POLICY } from '../../engine/index.js';
 import { CancelledError, UnavailableError } from '../../errors.js';
 import { createRolloutRunner, type RolloutRequest } from '../../rollout/index.js';
@@ -25,9 +24,6 @@ export interface IdleRollouts {
   readonly topK: number;
 }
 
-/** Pause of a worker that is not among those allowed beside users. */
-const STAND_BACK_MS = 50;
-
 /**
  * @returns records in the order of the jobs
  * @throws {CancelledError} the signal fired
@@ -43,19 +39,18 @@ export async function rollIdle(
   let done = 0;
   const failed = new AbortController();
   const stop = AbortSignal.any([signal, failed.signal]);
-  const workers = Math.min(jobs.length, house.priority.concurrency);
-  const work = async (place: number): Promise<void> => {
+  // As many as there are slots; how many of them may run side by side now, `open` decides.
+  const workers = Math.min(jobs.length, house.priority.users.info.maxSequences);
+  const work = async (): Promise<void> => {
     while (next < jobs.length) {
-      while (place >= house.priority.concurrency) await sleep(STAND_BACK_MS, undefined, { signal: stop });
       const at = next++;
-      if (at >= jobs.length) return;
       records[at] = await rollOne(house, jobs[at] as IdleJob, stop);
       onRecord(++done);
     }
   };
   const settled = await Promise.allSettled(
-    Array.from({ length: workers }, (_, place) =>
-      work(place).catch((error: unknown) => {
+    Array.from({ length: workers }, () =>
+      work().catch((error: unknown) => {
         failed.abort();
         throw error;
       }),

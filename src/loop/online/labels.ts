@@ -1,4 +1,5 @@
-// What is known of labelled answers, kept up by following the store's feedback: who may teach and who may judge.
+// What is known of answers, kept up by following the store's feedback and, where a judge or a vote takes the place of
+// labels, its records: who may teach and who may judge.
 
 import {
   type FeedbackEntry,
@@ -10,34 +11,59 @@ import {
   type TrajectoryStore,
 } from '../../trajectory/index.js';
 import { type GateQuestion, isHeldOut, questionKey } from './gate/questions.js';
+import { type Preference, Preferences } from './preferences.js';
 
-export interface LabelledAnswer {
+export interface KnownAnswer {
   readonly head: StoredHead;
   /** The question as the splits know it. */
   readonly key: string;
   readonly messages: readonly StoredMessage[];
   readonly userKey: string | null;
-  readonly label: Exclude<Label, { kind: 'none' }>;
+  readonly label: Label;
+  /** Of the label; empty where there is none. */
   readonly sources: readonly LabelSource[];
   /** What a new rollout of the question is compared with; empty where only this very answer was judged. */
   readonly goldenAnswers: readonly string[];
 }
 
+export interface LabelledAnswer extends KnownAnswer {
+  readonly label: Exclude<Label, { kind: 'none' }>;
+}
+
+/** Two answers to one question, the better one first. */
+export interface AnswerPair {
+  readonly better: KnownAnswer;
+  readonly worse: KnownAnswer;
+  readonly sources: Preference['sources'];
+}
+
+export interface LabelSettings {
+  /** Keys of questions that an admin set aside for the gate: never trained on. */
+  readonly reserved: ReadonlySet<string>;
+  /** Answers without a label are known too, since somebody else can tell what they are worth. */
+  readonly withUnlabelled: boolean;
+}
+
 export type LabelStore = Pick<TrajectoryStore, 'feedbackSince' | 'feedbackOf' | 'list' | 'read'>;
 
 const AT_ONCE = 200;
+/** Answers without a label that are kept in mind, the newest. */
+const MOST_UNLABELLED = 20_000;
 /** A model without search that is never trained, and rollouts of our own. */
 const NOT_TAUGHT = { method: 'chat', source: 'train' } as const;
 
 export class LabelIndex {
-  readonly #answers = new Map<string, LabelledAnswer>();
+  readonly #answers = new Map<string, KnownAnswer>();
   readonly #messages = new Map<string, { messages: readonly StoredMessage[]; question: string }>();
+  readonly #preferences = new Preferences();
+  /** Ids in pairs: they are known though they may have no label. */
+  readonly #paired = new Set<string>();
   #sequence = 0;
+  #lastRecord = 0;
 
-  /** @param reserved  keys of questions that an admin set aside for the gate: never trained on */
   constructor(
     private readonly store: LabelStore,
-    private readonly reserved: ReadonlySet<string> = new Set(),
+    private readonly settings: LabelSettings = { reserved: new Set(), withUnlabelled: false },
   ) {}
 
   /** Last feedback that was read. */
@@ -45,12 +71,18 @@ export class LabelIndex {
     return this.#sequence;
   }
 
-  /** Reads what was said since. @returns the answers about which something new was said */
+  /** Reads what was said since. @returns the labelled answers about which something new was said */
   async refresh(): Promise<LabelledAnswer[]> {
     const changed = new Set<string>();
     for (;;) {
       const entries = await this.store.feedbackSince(this.#sequence, AT_ONCE);
-      for (const entry of entries) changed.add(entry.trajectoryId);
+      for (const entry of entries) {
+        changed.add(entry.trajectoryId);
+        this.#preferences.add(entry);
+        if (entry.preferredOver === null) continue;
+        changed.add(entry.preferredOver);
+        this.#paired.add(entry.trajectoryId).add(entry.preferredOver);
+      }
       const last = entries.at(-1);
       if (last !== undefined) this.#sequence = last.sequence;
       if (entries.length < AT_ONCE) break;
@@ -59,15 +91,32 @@ export class LabelIndex {
     const news: LabelledAnswer[] = [];
     for (let from = 0; from < ids.length; from += AT_ONCE)
       news.push(...(await this.#read(ids.slice(from, from + AT_ONCE))));
+    if (this.settings.withUnlabelled) await this.#followRecords();
     return news;
   }
 
   answers(): readonly LabelledAnswer[] {
-    return [...this.#answers.values()];
+    return [...this.#answers.values()].filter(isLabelled);
+  }
+
+  /** Answers of which nothing is known, where they are followed. */
+  unlabelled(): readonly KnownAnswer[] {
+    return this.settings.withUnlabelled
+      ? [...this.#answers.values()].filter((item) => !isLabelled(item))
+      : [];
+  }
+
+  /** Those of which both answers are known and at least one has no label of its own: a label says more than a comparison. */
+  pairs(): AnswerPair[] {
+    return this.#preferences.all().flatMap(({ better, worse, sources }) => {
+      const [first, second] = [this.#answers.get(better), this.#answers.get(worse)];
+      if (first === undefined || second === undefined || (isLabelled(first) && isLabelled(second))) return [];
+      return [{ better: first, worse: second, sources }];
+    });
   }
 
   /** Answers that were deleted are forgotten. @returns those of `wanted` that are still there */
-  async present(wanted: readonly LabelledAnswer[]): Promise<LabelledAnswer[]> {
+  async present<Answer extends KnownAnswer>(wanted: readonly Answer[]): Promise<Answer[]> {
     const ids = wanted.map(({ head }) => head.id);
     const found = new Set<string>();
     for (let from = 0; from < ids.length; from += AT_ONCE) {
@@ -79,9 +128,11 @@ export class LabelIndex {
     return wanted.filter(({ head }) => found.has(head.id));
   }
 
-  /** One labelled answer for each question that may be trained on by new rollouts. */
-  toReplay(): Map<string, LabelledAnswer> {
-    return this.#bestOf((answer) => answer.goldenAnswers.length > 0 && this.mayTeach(answer));
+  /** One answer for each question that may be trained on by new rollouts, those with gold answers first. */
+  toReplay(): Map<string, KnownAnswer> {
+    return this.#bestOf(
+      (answer) => (answer.goldenAnswers.length > 0 || this.settings.withUnlabelled) && this.mayTeach(answer),
+    );
   }
 
   /** Held out, labelled by an admin or by two keys that agree. */
@@ -96,14 +147,14 @@ export class LabelIndex {
     }));
   }
 
-  mayTeach({ head, key }: LabelledAnswer): boolean {
+  mayTeach({ head, key }: KnownAnswer): boolean {
     const { method, source, auditState } = head;
     const isTaught = method !== NOT_TAUGHT.method && source !== NOT_TAUGHT.source;
-    return isTaught && auditState !== 'quarantined' && !isHeldOut(key) && !this.reserved.has(key);
+    return isTaught && auditState !== 'quarantined' && !isHeldOut(key) && !this.settings.reserved.has(key);
   }
 
-  #bestOf(accept: (answer: LabelledAnswer) => boolean): Map<string, LabelledAnswer> {
-    const best = new Map<string, LabelledAnswer>();
+  #bestOf(accept: (answer: KnownAnswer) => boolean): Map<string, KnownAnswer> {
+    const best = new Map<string, KnownAnswer>();
     for (const answer of this.#answers.values()) {
       if (!accept(answer)) continue;
       const before = best.get(answer.key);
@@ -128,34 +179,53 @@ export class LabelIndex {
       if (answer === null) this.#answers.delete(head.id);
       else {
         this.#answers.set(head.id, answer);
-        news.push(answer);
+        if (isLabelled(answer)) news.push(answer);
       }
     }
     return news;
   }
 
-  #answerOf(head: StoredHead, label: Label): LabelledAnswer | null {
+  /** Null where nothing can be learned from it as things are. */
+  #answerOf(head: StoredHead, label: Label): KnownAnswer | null {
     const text = this.#messages.get(head.id);
-    if (label.kind === 'none' || text === undefined) return null;
+    const isWanted = label.kind !== 'none' || this.settings.withUnlabelled || this.#paired.has(head.id);
+    if (!isWanted || text === undefined) return null;
     return {
       head,
       key: questionKey(text.question),
       messages: text.messages,
       userKey: head.userKey,
       label,
-      sources: label.sources,
+      sources: label.kind === 'none' ? [] : label.sources,
       goldenAnswers: goldsOf(head, label),
     };
+  }
+
+  /** New answers of users, whether anybody said something of them or not. */
+  async #followRecords(): Promise<void> {
+    for (;;) {
+      const page = { cursor: this.#lastRecord, limit: AT_ONCE, order: 'oldest' } as const;
+      const heads = await this.store.list({}, page);
+      const last = heads.at(-1);
+      if (last === undefined) break;
+      this.#lastRecord = last.sequence;
+      const unread = heads.filter(({ id, source }) => source !== NOT_TAUGHT.source && !this.#answers.has(id));
+      if (unread.length > 0) await this.#read(unread.map(({ id }) => id));
+    }
+    const open = this.unlabelled().filter(({ head }) => !this.#paired.has(head.id));
+    for (const { head } of open.slice(0, Math.max(0, open.length - MOST_UNLABELLED))) this.#forget(head.id);
   }
 
   #forget(id: string): void {
     this.#answers.delete(id);
     this.#messages.delete(id);
+    if (this.#paired.delete(id)) this.#preferences.forget(id);
   }
 }
 
 /** Gold answers, or the answer itself where everybody called it right. */
-function goldsOf({ answer }: StoredHead, label: Exclude<Label, { kind: 'none' }>): readonly string[] {
+function goldsOf({ answer }: StoredHead, label: Label): readonly string[] {
+  if (label.kind === 'none') return [];
   if (label.kind === 'gold') return label.answers;
   return label.value >= 1 && answer !== null && answer !== '' ? [answer] : [];
 }
@@ -163,6 +233,13 @@ function goldsOf({ answer }: StoredHead, label: Exclude<Label, { kind: 'none' }>
 const isTrusted = (sources: readonly LabelSource[]): boolean =>
   sources.some(({ role }) => role === 'admin') || new Set(sources.map(({ keyId }) => keyId)).size >= 2;
 
-/** An admin's word before all others, many keys before few. */
-const weightOf = ({ sources }: LabelledAnswer): number =>
-  sources.some(({ role }) => role === 'admin') ? Number.POSITIVE_INFINITY : sources.length;
+export const isLabelled = (answer: KnownAnswer): answer is LabelledAnswer => answer.label.kind !== 'none';
+
+/** Gold answers before anything else, an admin's word before all others, many keys before few. */
+function weightOf({ sources, goldenAnswers }: KnownAnswer): number {
+  const isAdmins = sources.some(({ role }) => role === 'admin');
+  const keys = isAdmins ? ADMIN_WEIGHT : Math.min(sources.length, ADMIN_WEIGHT - 1);
+  return goldenAnswers.length > 0 ? ADMIN_WEIGHT + 1 + keys : keys;
+}
+
+const ADMIN_WEIGHT = 1_000_000;

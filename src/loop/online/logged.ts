@@ -2,7 +2,7 @@
 
 import { policyDistance } from '../../training/index.js';
 import type { StoredTrajectory } from '../../trajectory/index.js';
-import type { LabelledAnswer } from './labels.js';
+import type { KnownAnswer } from './labels.js';
 
 export const UNUSABLE = [
   'not explored (temperature 0 or cut sampling)',
@@ -30,14 +30,17 @@ export const LOGGED_LIMITS: LoggedLimits = { maxKl: 0.1, maxFarShare: 0.1 };
 
 export interface LoggedRules {
   readonly modelDigest: string;
-  readonly mayTeach: (answer: LabelledAnswer) => boolean;
+  readonly mayTeach: (answer: KnownAnswer) => boolean;
   readonly wasUsed: (id: string) => boolean;
+  /** Also answers that their asker wanted sampled: of two that are compared, the choice of what to sample favours none. */
+  readonly withAsked?: boolean;
 }
 
 /** By the record's head alone; null: it may be read and looked at more closely. */
-export function unusableHead(answer: LabelledAnswer, rules: LoggedRules): Unusable | null {
+export function unusableHead(answer: KnownAnswer, rules: LoggedRules): Unusable | null {
   const { head } = answer;
-  if (head.source !== 'explore' || head.temperature !== 1) return UNUSABLE[0];
+  const isSampled = head.source === 'explore' || (rules.withAsked === true && head.source === 'serve');
+  if (!isSampled || head.temperature !== 1) return UNUSABLE[0];
   if (head.method !== 'search-r1') return 'other method';
   if (head.modelDigest !== rules.modelDigest) return 'other model';
   if (head.auditState === 'quarantined') return 'failed the audit';

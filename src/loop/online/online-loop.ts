@@ -6,6 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CancelledError, InvalidInputError, NonFiniteError, NotFoundError } from '../../errors.js';
 import { type RunningBaselineState, RunningBaselines, type Trainer } from '../../training/index.js';
+import { type Batch, makeBatch, type Plan } from './batch.js';
 import { guardStep } from './collapse-guard.js';
 import type { LoopControl, LoopTraffic } from './control.js';
 import { questionKey } from './gate/questions.js';
@@ -13,15 +14,7 @@ import { healthOf } from './health.js';
 import type { LoopHouse } from './house.js';
 import { Judge } from './judge.js';
 import { LabelIndex } from './labels.js';
-import {
-  type Batch,
-  hasAnything,
-  loggedBatch,
-  missingForStep,
-  type Plan,
-  replayBatch,
-  trainOn,
-} from './learn.js';
+import { hasAnything, missingForStep, trainOn } from './learn.js';
 import { Publisher } from './publisher.js';
 import { type LoopState, moved } from './state.js';
 import type { LoopEvent } from './states.js';
@@ -57,7 +50,8 @@ export class OnlineLoop implements LoopControl {
     startName: string | null,
   ) {
     const reserved = new Set(house.gateQuestions.map(({ question }) => questionKey(question)));
-    this.#labels = new LabelIndex(house.store, reserved);
+    // Where a judge or a vote tells what an answer is worth, nobody need have said so.
+    this.#labels = new LabelIndex(house.store, { reserved, withUnlabelled: house.learnsUnlabelled });
     this.#publisher = new Publisher(house, { version: state.start, name: startName });
     this.#judge = new Judge(house, this.#publisher.versions);
     this.#trainers = new TrainerKeeper(house);
@@ -196,12 +190,11 @@ export class OnlineLoop implements LoopControl {
     const trainer = await this.#trainers.at(this.state);
     const plan = await this.#plan(trainer);
     const { signal } = this.#work;
-    const batch =
-      this.house.settings.mode === 'replay'
-        ? await replayBatch(this.house, this.#labels, plan, signal, (done, total) => {
-            this.#progress = { done, total };
-          })
-        : await loggedBatch(this.house, this.#labels, plan, wasUsed, signal);
+    const onRollout = (done: number, total: number): void => {
+      this.#progress = { done, total };
+    };
+    const parts = { house: this.house, labels: this.#labels, plan, wasUsed, signal, onRollout };
+    const batch = await makeBatch(parts);
     if (batch.rollouts.length === 0) {
       await this.#move('failed', { ...batch.place, waitsFor: 'no rollout of the step could be used' });
       return false;
@@ -234,13 +227,14 @@ export class OnlineLoop implements LoopControl {
   async #train(trainer: Trainer, batch: Batch, plan: Plan): Promise<void> {
     const baselines = new RunningBaselines(trainer.carried.baselines as RunningBaselineState | undefined);
     const report = await trainOn(this.house, trainer, batch, plan, baselines, this.#work.signal);
-    for (const { question, scores } of batch.rollouts) baselines.update(question.dataset, scores.reward);
+    for (const { question, scores, isCompared } of batch.rollouts)
+      if (!isCompared) baselines.update(question.dataset, scores.reward);
     const health = healthOf(
-      batch.rollouts.map(({ record, scores }) => ({
+      batch.rollouts.map(({ record, scores, isCompared }) => ({
         record,
         groupId: record.groupId ?? record.id,
         reward: scores.reward,
-        isRight: scores.em === 1 || scores.reward >= 1,
+        isRight: !isCompared && (scores.em === 1 || scores.reward >= 1),
       })),
       report.metrics,
       this.house.training.tokenizer,

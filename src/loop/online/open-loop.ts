@@ -5,7 +5,7 @@ import type { Config } from '../../config/index.js';
 import type { Engine } from '../../engine/index.js';
 import { ConfigError, IntegrityError } from '../../errors.js';
 import { readQuestions } from '../../evaluation/index.js';
-import { type RewardSettings, scoreRecord } from '../../reward/index.js';
+import { openScorers, type RewardSettings } from '../../reward/index.js';
 import { type AlgorithmName, openTrainer, runSettings } from '../../training/index.js';
 import type { TrajectoryStore } from '../../trajectory/index.js';
 import { canonicalJson, sha256Hex } from '../../util/digest.js';
@@ -15,6 +15,7 @@ import type { GateSettings } from './gate/decide.js';
 import type { LoopHouse } from './house.js';
 import { OnlineLoop } from './online-loop.js';
 import type { Priority } from './priority.js';
+import { createGrader } from './rewards.js';
 import { newLoopState, readLoopState } from './state.js';
 import type { PausableSpec } from './trainer-task.js';
 
@@ -33,8 +34,8 @@ export interface LoopOptions {
   readonly threads: number;
   /** Own limits of the gate, for tests; the configuration's otherwise. */
   readonly gate?: Partial<GateSettings>;
-  /** Another reward than the configured rule on gold answers. */
-  readonly score?: LoopHouse['score'];
+  /** Other rewards than the configured ones. */
+  readonly grade?: LoopHouse['grade'];
   readonly onNote: LoopHouse['onNote'];
   readonly onFailure: LoopHouse['onFailure'];
   readonly signal?: AbortSignal;
@@ -102,9 +103,17 @@ export async function openLoop(options: LoopOptions): Promise<OpenedLoop> {
       formatWeight: config.training.formatWeight,
       searchCost: config.training.searchCost,
     };
+    const scorers = await openScorers(config.reward);
     const { enabled: _enabled, pollMs: _poll, webhooks: _hooks, ...learning } = config.loop;
     const configDigest = sha256Hex(
-      canonicalJson({ identity, run, reward, learning, prompt: options.parts.prompts.searchR1.digest }),
+      canonicalJson({
+        identity,
+        run,
+        reward,
+        scorers: [scorers.scorer?.name ?? null, scorers.judge?.name ?? null, config.reward.majority],
+        learning,
+        prompt: options.parts.prompts.searchR1.digest,
+      }),
     );
     const house: LoopHouse = {
       engine,
@@ -115,8 +124,16 @@ export async function openLoop(options: LoopOptions): Promise<OpenedLoop> {
       topK: config.rollout.topK,
       settings: config.loop,
       run,
-      score:
-        options.score ?? ((record, golds) => scoreRecord(record, options.parts.tokenizer, golds, reward)),
+      grade:
+        options.grade ??
+        createGrader({
+          ...scorers,
+          tokenizer: options.parts.tokenizer,
+          settings: reward,
+          majority: config.reward.majority,
+        }),
+      canJudge: scorers.judge !== null,
+      learnsUnlabelled: scorers.judge !== null || config.reward.majority,
       gate: { ...gateSettings(config), ...options.gate },
       gateQuestions: config.loop.gateData === null ? [] : await readQuestions(config.loop.gateData),
       folder,

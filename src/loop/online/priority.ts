@@ -6,7 +6,10 @@ import { CancelledError } from '../../errors.js';
 export interface PrioritySettings {
   /** Time without a user's sequence after which the loop may go on. */
   readonly idleMs: number;
-  /** Longest wait for that; then the loop goes on beside the users, with few sequences. null waits for ever. */
+  /**
+   * Longest time that users may leave no such pause, or only ones in which nothing gets done; then the loop goes on
+   * beside them, with few sequences, until they rest for as long. null waits for ever.
+   */
   readonly patienceMs: number | null;
 }
 
@@ -21,8 +24,8 @@ export interface Priority {
   /** For answers: each sequence sends the loop's away before it waits for a slot. */
   readonly users: Generator;
   /**
-   * For the loop: `open` waits for idleness; a sequence is closed at its next step when a user comes, and what it
-   * was part of throws {@link YieldedError} by its signal.
+   * For the loop: `open` waits for idleness and for a place; a sequence is closed at its next step when a user comes,
+   * and what it was part of throws {@link YieldedError} by its signal.
    */
   training(signal: AbortSignal): { readonly generator: Generator; readonly yielded: () => boolean };
   /** Sequences of users, running or in line. */
@@ -48,11 +51,13 @@ class EnginePriority implements Priority {
   readonly users: Generator;
   yields = 0;
   #userSequences = 0;
-  /** Users were there without a break of `idleMs` since; null: the loop may work. */
-  #busySince: number | null = null;
-  #timer: NodeJS.Timeout | undefined;
-  #patience: NodeJS.Timeout | undefined;
+  /** A user's sequence runs, or ended less than `idleMs` ago. */
+  #isBusy = false;
   #beside = false;
+  #idleTimer: NodeJS.Timeout | undefined;
+  #restTimer: NodeJS.Timeout | undefined;
+  #patienceTimer: NodeJS.Timeout | undefined;
+  /** The loop's sequences, oldest first. */
   readonly #running = new Set<AbortController>();
   readonly #listeners = new Set<(mayWork: boolean) => void>();
 
@@ -69,7 +74,8 @@ class EnginePriority implements Priority {
 
   get concurrency(): number {
     const { maxSequences } = this.engine.info;
-    return this.#beside ? Math.max(1, Math.floor(maxSequences / SHARE_BESIDE)) : maxSequences;
+    const isShared = this.#beside && this.#isBusy;
+    return isShared ? Math.max(1, Math.floor(maxSequences / SHARE_BESIDE)) : maxSequences;
   }
 
   watch(listener: (mayWork: boolean) => void): () => void {
@@ -77,42 +83,28 @@ class EnginePriority implements Priority {
     return () => this.#listeners.delete(listener);
   }
 
-  async idle(signal?: AbortSignal): Promise<void> {
-    if (signal?.aborted) throw new CancelledError();
-    if (this.#mayWork) return;
-    await new Promise<void>((resolve, reject) => {
-      const end = this.watch((mayWork) => {
-        if (!mayWork) return;
-        stop();
-        resolve();
-      });
-      const cancel = (): void => {
-        stop();
-        reject(new CancelledError());
-      };
-      const stop = (): void => {
-        end();
-        signal?.removeEventListener('abort', cancel);
-      };
-      signal?.addEventListener('abort', cancel, { once: true });
-    });
+  idle(signal?: AbortSignal): Promise<void> {
+    return this.#until(() => this.#mayWork, signal);
   }
 
   training(signal: AbortSignal): { generator: Generator; yielded: () => boolean } {
     let yielded = false;
     const generator = withOpen(this.engine, async (options) => {
-      await this.idle(signal);
+      await this.#until(() => this.#mayWork && this.#running.size < this.concurrency, signal);
       const own = new AbortController();
       own.signal.addEventListener('abort', () => {
         yielded = true;
       });
       this.#running.add(own);
+      const ended = (): void => {
+        if (this.#running.delete(own)) this.#tell();
+      };
       const stop = AbortSignal.any([own.signal, signal]);
       try {
         const sequence = await this.engine.open({ ...options, signal: stop });
-        return onClose(sequence, stop, () => this.#running.delete(own));
+        return onClose(sequence, stop, ended);
       } catch (error) {
-        this.#running.delete(own);
+        ended();
         throw own.signal.aborted ? new YieldedError() : error;
       }
     });
@@ -120,7 +112,7 @@ class EnginePriority implements Priority {
   }
 
   get #mayWork(): boolean {
-    return this.#busySince === null || this.#beside;
+    return !this.#isBusy || this.#beside;
   }
 
   async #openForUser(options: OpenOptions): Promise<GenerationSequence> {
@@ -136,43 +128,72 @@ class EnginePriority implements Priority {
 
   #enter(): void {
     this.#userSequences++;
-    clearTimeout(this.#timer);
-    if (this.#busySince !== null) return;
-    this.#busySince = performance.now();
+    clearTimeout(this.#idleTimer);
+    clearTimeout(this.#restTimer);
+    if (this.#isBusy) return;
+    this.#isBusy = true;
     this.#startPatience();
     this.#tell();
-    this.#sendAway();
+    this.#sendAway(this.#beside ? this.concurrency : 0);
   }
 
   #leave(): void {
     this.#userSequences--;
     if (this.#userSequences > 0) return;
-    this.#timer = setTimeout(() => {
-      this.#busySince = null;
-      this.#beside = false;
-      clearTimeout(this.#patience);
+    const { idleMs, patienceMs } = this.settings;
+    this.#idleTimer = setTimeout(() => {
+      this.#isBusy = false;
       this.#tell();
-    }, this.settings.idleMs);
-    this.#timer.unref();
+    }, idleMs).unref();
+    if (patienceMs === null) return;
+    // Users who are back after each short pause would send the loop away before it has done anything.
+    this.#restTimer = setTimeout(
+      () => {
+        this.#beside = false;
+        clearTimeout(this.#patienceTimer);
+        this.#patienceTimer = undefined;
+      },
+      Math.max(idleMs, patienceMs),
+    ).unref();
   }
 
-  #sendAway(): void {
-    for (const own of this.#running) {
+  /** @param kept  the oldest so many may stay */
+  #sendAway(kept: number): void {
+    for (const own of [...this.#running].slice(kept)) {
+      this.#running.delete(own);
       this.yields++;
       own.abort(new YieldedError());
     }
-    this.#running.clear();
   }
 
-  /** Users without a pause would starve the loop. */
   #startPatience(): void {
     const { patienceMs } = this.settings;
-    if (patienceMs === null) return;
-    this.#patience = setTimeout(() => {
+    if (patienceMs === null || this.#patienceTimer !== undefined) return;
+    this.#patienceTimer = setTimeout(() => {
       this.#beside = true;
       this.#tell();
-    }, patienceMs);
-    this.#patience.unref();
+    }, patienceMs).unref();
+  }
+
+  /** @throws {CancelledError} */
+  async #until(holds: () => boolean, signal: AbortSignal | undefined): Promise<void> {
+    while (!holds()) {
+      if (signal?.aborted) throw new CancelledError();
+      await this.#change(signal);
+    }
+    if (signal?.aborted) throw new CancelledError();
+  }
+
+  #change(signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve) => {
+      const stop = (): void => {
+        end();
+        signal?.removeEventListener('abort', stop);
+        resolve();
+      };
+      const end = this.watch(stop);
+      signal?.addEventListener('abort', stop, { once: true });
+    });
   }
 
   #tell(): void {

@@ -50,6 +50,7 @@ export class Publisher {
     const { ledger, live } = state;
     if (ledger === null) throw new NotFoundError('there is no candidate to publish');
     const { folder, settings } = this.house;
+    const swapBegan = Date.now();
     const from = checkpointFolder(checkpointsOf(folder), ledger.trainerStep);
     await writeVersion(versionsOf(folder), ledger.version, from);
     await this.versions.warm(await this.versions.ready(ledger.version));
@@ -68,7 +69,7 @@ export class Publisher {
     const tried = moved({ ...state, refusalsInARow: 0 }, 'published', { watch });
     const next = isTrial ? tried : this.#lived(tried);
     await this.save(next, { [receiptDocument(ledger.version)]: receipt });
-    if (!isTrial) await this.versions.switchTo(this.versions.nameOf(next.live));
+    if (!isTrial) await this.#switched(this.versions.nameOf(next.live), ledger.version, swapBegan);
     await this.#tidy(next);
     return next;
   }
@@ -79,9 +80,20 @@ export class Publisher {
     if (watch === null) return state;
     const next = { ...(watch.share < 1 ? this.#lived(state) : state), watch: null };
     await this.save(next);
-    await this.versions.switchTo(await this.versions.ready(next.live));
+    const swapBegan = Date.now();
+    await this.#switched(await this.versions.ready(next.live), next.live, swapBegan);
     await this.#tidy(next);
     return next;
+  }
+
+  /** New answers come from it now; the times say when it was loaded aside and when the alias had moved. */
+  async #switched(name: string | null, version: string, swapBegan: number): Promise<void> {
+    await this.versions.switchTo(name);
+    this.house.onNote(`version ${version.slice(0, 12)} answers now`, {
+      version,
+      swapBegan,
+      swapEnded: Date.now(),
+    });
   }
 
   /** @throws {NotFoundError} the version was never live, or is gone */
@@ -91,6 +103,7 @@ export class Publisher {
       throw new NotFoundError(
         `version ${target} was not published; known are ${[state.start, ...state.published.map(({ version }) => version)].join(', ')}`,
       );
+    const swapBegan = Date.now();
     const name = await this.versions.ready(target);
     const published = state.published.slice(0, at + 1);
     const isKnown = (version: string): boolean =>
@@ -110,7 +123,7 @@ export class Publisher {
       counts: { ...counts, rolledBack: counts.rolledBack + 1 },
     };
     await this.save(next);
-    await this.versions.switchTo(name);
+    await this.#switched(name, target, swapBegan);
     await this.versions.release(next);
     return next;
   }

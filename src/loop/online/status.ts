@@ -2,7 +2,7 @@
 
 import type { LoopHouse } from './house.js';
 import type { LabelIndex } from './labels.js';
-import { loggedAnswers } from './learn.js';
+import { loggedAnswers, usablePairs } from './logged-answers.js';
 import type { LoopState } from './state.js';
 import { evidenceOf } from './statistics/sequential-test.js';
 
@@ -12,6 +12,7 @@ export interface LoopFacts {
   readonly judging: number;
   readonly loggedUsable: number;
   readonly loggedUnusable: Readonly<Record<string, number>>;
+  readonly pairs: number;
   readonly mode: 'replay' | 'logged';
   readonly progress: { readonly done: number; readonly total: number } | null;
   readonly busy: boolean;
@@ -64,6 +65,7 @@ export function statusOf(state: LoopState, facts: LoopFacts) {
       questions_to_judge_by: facts.judging,
       logged_usable: facts.loggedUsable,
       logged_unusable: facts.loggedUnusable,
+      pairs: facts.pairs,
     },
     rollouts: facts.progress,
     users_busy: facts.busy,
@@ -84,6 +86,7 @@ export function factsOf(
     judging: labels.toJudge().length + gateQuestions.length,
     loggedUsable: usable.length,
     loggedUnusable: unusable,
+    pairs: usablePairs({ ...house, settings }, labels, wasUsed).length,
     mode: settings.mode,
     busy: priority.busy,
     yields: priority.yields,

@@ -9,9 +9,9 @@ import {
   type RunningBaselines,
   type Trainer,
 } from '../../training/index.js';
+import type { Batch, Plan } from './batch.js';
 import { newGuardState } from './collapse-guard.js';
 import { checkpointsOf, type LoopHouse } from './house.js';
-import type { Batch, Plan } from './learn.js';
 import type { StepReceipt } from './receipt.js';
 import { type LoopState, moved, STATE_DOCUMENT } from './state.js';
 
@@ -82,6 +82,13 @@ export class TrainerKeeper {
       usedBatches: [],
       documents: { [STATE_DOCUMENT]: next },
     });
+    await this.house.store.setGrades(
+      batch.rollouts.map(({ record, scores, graded }) => ({
+        id: record.id,
+        value: scores.reward,
+        ...graded,
+      })),
+    );
     return { ...next, deletedRecords: next.deletedRecords + missing.length };
   }
 

@@ -91,3 +91,44 @@ test('waiting for idleness can be given up', async () => {
   stop.abort();
   await expect(waiting).rejects.toThrow('cancelled');
 });
+
+test('users who are back after each short pause: once its patience has run out, the loop keeps a quarter of the slots', async () => {
+  jest.useFakeTimers();
+  const pass = (ms: number) => jest.advanceTimersByTimeAsync(ms);
+  const { open, generator } = engine();
+  const priority = createPriority(generator, { idleMs: 5, patienceMs: 60 });
+  const comeAndGo = async (): Promise<void> => {
+    const user = await priority.users.open();
+    user.close();
+    await pass(20);
+  };
+  // Each pause is long enough to begin something, and the next user ends it.
+  const first = priority.training(never);
+  await comeAndGo();
+  await first.generator.open();
+  await comeAndGo();
+  expect(first.yielded()).toBe(true);
+  await comeAndGo();
+  await comeAndGo();
+  const later = Array.from({ length: 3 }, () => priority.training(never));
+  const sequences = [];
+  for (const { generator: own } of later) sequences.push(await own.open());
+  await comeAndGo();
+  // The youngest left.
+  expect(later.map(({ yielded }) => yielded())).toEqual([false, false, true]);
+  // A place beside users is taken when one of the others ends.
+  const user = await priority.users.open();
+  const before = open.size;
+  const next = priority.training(never).generator.open();
+  await pass(20);
+  expect(open.size).toBe(before);
+  sequences[0]?.close();
+  await next;
+  expect(open.size).toBe(before);
+  user.close();
+  // They rest: from now on the next user sends it away again.
+  await pass(90);
+  await priority.users.open();
+  expect(later[1]?.yielded()).toBe(true);
+  jest.useRealTimers();
+});

@@ -52,7 +52,7 @@ export function writeGateQuestions(path: string, count: number): string {
 export async function openLoopHouse(
   home: string,
   flags: Readonly<Record<string, unknown>> = {},
-  more: Partial<Pick<LoopOptions, 'gate' | 'score'>> = {},
+  more: Partial<Pick<LoopOptions, 'gate' | 'grade'>> = {},
 ): Promise<RunningHouse> {
   const config = loadConfig({
     env: {},
@@ -107,15 +107,20 @@ export async function openLoopHouse(
     parts: { retriever, tokenizer: encoding.tokenizer, encoding, prompts: loadPrompts(config.rollout) },
     store,
     threads: 1,
-    score: (record) => ({
-      reward: lowShare(record),
-      em: 0,
-      subEm: 0,
-      f1: 0,
-      formatScore: 0,
-      wellFormed: false,
-      searches: record.searches.length,
-    }),
+    grade: async (answers) =>
+      answers.map(({ record }) => ({
+        scores: {
+          reward: lowShare(record),
+          em: 0,
+          subEm: 0,
+          f1: 0,
+          formatScore: 0,
+          wellFormed: false,
+          searches: record.searches.length,
+        },
+        source: 'gold',
+        rule: 'share of low ids',
+      })),
     onNote: (line) => notes.push(line),
     onFailure: (error, doing) => failures.push(`${doing}: ${error.message}`),
     ...more,

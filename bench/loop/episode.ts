@@ -1,0 +1,171 @@
+// A stretch of a server's life: it serves, people ask and label, it learns. The server goes on where it was, so a longer life
+// is made of several stretches; what each of them saw is a line in a file.
+
+import { appendFileSync, mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { WorldQuestion } from '#searchloop/evaluation/index.js';
+import type { LoopStatus } from '#searchloop/loop/index.js';
+import { exactMatch } from '#searchloop/reward/index.js';
+import { randomNumbers } from '#searchloop/training/index.js';
+import type { Way } from './answers.js';
+import { createLabels, type Labelling } from './labels.js';
+import type { LoopPlace } from './place.js';
+import { startServer } from './server.js';
+import { type StallReport, stallsOf } from './stalls.js';
+import { type Asked, startPulse, startUsers } from './users.js';
+import { keepVersions } from './versions.js';
+
+export interface EpisodeSettings {
+  readonly labelling: Labelling;
+  readonly ways: readonly Way[];
+  /** Mean pause of a user between two questions. */
+  readonly pauseMs: number;
+  /** Questions after which they ask no more; absent: as long as the server runs. */
+  readonly questions?: number;
+  /** Streams that show how long decode steps take while versions change; 0 measures nothing. */
+  readonly pulses: number;
+  readonly seed: number;
+  /** Why the stretch is over, or null. */
+  readonly isOver: (status: LoopStatus, minutes: number) => string | null;
+  readonly onNote: (line: string) => void;
+  readonly signal: AbortSignal;
+}
+
+/** What a stretch saw. */
+export interface Stretch {
+  readonly minutes: number;
+  readonly over: string;
+  readonly answers: Readonly<Record<Way, number>>;
+  readonly failures: readonly string[];
+  /** Answers that name two versions, or one whose fingerprint belongs to another. */
+  readonly mixed: number;
+  /** Of users' answers by version: how many, how many right. */
+  readonly byVersion: Readonly<Record<string, { answers: number; right: number }>>;
+  readonly labels: { readonly sent: number; readonly failed: number };
+  readonly stalls: StallReport;
+  readonly status: LoopStatus;
+}
+
+const LOOK_MS = 250;
+/** What is told of a stretch on the way. */
+const TELL_MS = 20_000;
+
+export async function live(place: LoopPlace, settings: EpisodeSettings): Promise<Stretch> {
+  const begun = Date.now();
+  const before = readStretches(place.folder).length;
+  const random = randomNumbers(settings.seed + before);
+  const server = await startServer(place);
+  const fail: string[] = [];
+  const tally = createTally();
+  const labels = createLabels(server.url, place.keys.feedback, settings.labelling, random, (words) =>
+    fail.push(words),
+  );
+  const pulse = startPulse(server.url, place.keys.ask, settings.pulses);
+  const users = startUsers({
+    url: server.url,
+    key: place.keys.ask,
+    ways: settings.ways,
+    pauseMs: settings.pauseMs,
+    next: questionsInTurn(place.asked, random, settings.questions),
+    random,
+    onAnswer(asked) {
+      tally.add(asked);
+      labels.answered(asked.id, asked.question);
+    },
+  });
+  let status = await server.status();
+  let over: string | null = null;
+  let told = 0;
+  try {
+    while (over === null) {
+      await sleep(LOOK_MS);
+      status = await server.status();
+      await keepVersions(place);
+      pulse.run(settings.pulses > 0 && (status.state === 'gating' || status.state === 'publishing'));
+      const minutes = (Date.now() - begun) / 60_000;
+      over = settings.signal.aborted ? 'interrupted' : settings.isOver(status, minutes);
+      if (Date.now() - told > TELL_MS || over !== null) {
+        told = Date.now();
+        settings.onNote(words(status, minutes, tally.count()));
+      }
+    }
+    await users.close();
+    await pulse.close();
+    await labels.close();
+  } finally {
+    await server.stop();
+  }
+  const stretch: Stretch = {
+    minutes: (Date.now() - begun) / 60_000,
+    over,
+    ...tally.result(),
+    failures: [...fail, ...users.failures, ...pulse.failures],
+    labels: labels.counts,
+    stalls: stallsOf(pulse.gaps, server.swaps),
+    status,
+  };
+  keepStretch(place.folder, stretch);
+  return stretch;
+}
+
+function words(status: LoopStatus, minutes: number, answers: number): string {
+  const { state, step, counts, labels } = status;
+  const why = status.paused_for ?? status.waits_for ?? status.last_error ?? '';
+  return `${minutes.toFixed(1)} min: ${state} ${why}, step ${step}, ${counts.published} published, ${counts.refused} refused, ${answers} answers, ${labels.questions_to_train_on} questions labelled`;
+}
+
+/** Shuffled passes, in another order each. */
+function questionsInTurn(
+  questions: readonly WorldQuestion[],
+  random: () => number,
+  most = Number.POSITIVE_INFINITY,
+): () => WorldQuestion | null {
+  let rest: WorldQuestion[] = [];
+  let given = 0;
+  return () => {
+    if (given++ >= most) return null;
+    if (rest.length === 0) rest = [...questions];
+    const at = Math.floor(random() * rest.length);
+    const [chosen] = rest.splice(at, 1);
+    return chosen ?? null;
+  };
+}
+
+function createTally() {
+  const answers: Record<Way, number> = { plain: 0, sse: 0, socket: 0 };
+  const byVersion: Record<string, { answers: number; right: number }> = {};
+  const versionOf = new Map<string, string>();
+  let mixed = 0;
+  return {
+    add({ way, versions, fingerprints, question, text }: Asked): void {
+      answers[way]++;
+      const version = versions[0] as string;
+      const isOne = versions.length === 1 && fingerprints.length === 1;
+      const fingerprint = fingerprints[0] as string;
+      if (!isOne || (versionOf.get(fingerprint) ?? version) !== version) mixed++;
+      versionOf.set(fingerprint, version);
+      const of = (byVersion[version] ??= { answers: 0, right: 0 });
+      of.answers++;
+      of.right += exactMatch(text, question.goldenAnswers);
+    },
+    count: () => answers.plain + answers.sse + answers.socket,
+    result: () => ({ answers, byVersion, mixed }),
+  };
+}
+
+const fileOf = (folder: string): string => join(folder, 'stretches.jsonl');
+
+export function readStretches(folder: string): Stretch[] {
+  try {
+    const lines = readFileSync(fileOf(folder), 'utf8').trim().split('\n');
+    return lines.filter(Boolean).map((line) => JSON.parse(line) as Stretch);
+  } catch {
+    return [];
+  }
+}
+
+function keepStretch(folder: string, stretch: Stretch): void {
+  mkdirSync(folder, { recursive: true });
+  appendFileSync(fileOf(folder), `${JSON.stringify(stretch)}\n`);
+}

@@ -1,0 +1,119 @@
+// Users who ask one question after the other, and the pulse: streams that tell how long a decode step takes.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { WorldQuestion } from '#searchloop/evaluation/index.js';
+import { type Answer, bodyOf, createAsker, eventsOf, postChat, type Way } from './answers.js';
+
+export interface Asked extends Answer {
+  readonly question: WorldQuestion;
+  /** Milliseconds since 1970. */
+  readonly at: number;
+}
+
+export interface Users {
+  readonly failures: readonly string[];
+  /** They finish what they asked and go. */
+  close(): Promise<void>;
+}
+
+export interface UserSettings {
+  readonly url: string;
+  readonly key: string;
+  /** One user each. */
+  readonly ways: readonly Way[];
+  readonly pauseMs: number;
+  readonly next: () => WorldQuestion | null;
+  readonly random: () => number;
+  readonly onAnswer: (asked: Asked) => void;
+}
+
+export function startUsers(settings: UserSettings): Users {
+  const failures: string[] = [];
+  const closed = new AbortController();
+  const live = async (way: Way): Promise<void> => {
+    const asker = createAsker(way, settings.url, settings.key);
+    while (!closed.signal.aborted) {
+      const question = settings.next();
+      if (question === null) break;
+      try {
+        const answer = await asker.ask(question.question);
+        settings.onAnswer({ ...answer, question, at: Date.now() });
+      } catch (error) {
+        failures.push(`${way}: ${(error as Error).message}`);
+      }
+      const pause = settings.pauseMs * (0.5 + settings.random());
+      await sleep(pause, undefined, { signal: closed.signal }).catch(() => {});
+    }
+    asker.close();
+  };
+  const lives = settings.ways.map(live);
+  return {
+    failures,
+    async close() {
+      closed.abort();
+      await Promise.all(lives);
+    },
+  };
+}
+
+/** Pause between two tokens of one stream; milliseconds since 1970. */
+export interface Gap {
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface Pulse {
+  readonly gaps: readonly Gap[];
+  readonly failures: readonly string[];
+  /** Runs from now on, or rests. */
+  run(isOn: boolean): void;
+  close(): Promise<void>;
+}
+
+const PULSE_TOKENS = 200;
+
+/**
+ * Streams of the live version that search nothing and never end by themselves, each token an event with its
+ * log-probability. Nothing of them is kept.
+ */
+export function startPulse(url: string, key: string, streams: number): Pulse {
+  const gaps: Gap[] = [];
+  const failures: string[] = [];
+  const closed = new AbortController();
+  let isOn = false;
+  const beat = async (): Promise<void> => {
+    const body = bodyOf('who founded it ?', {
+      model: 'searchloop:direct',
+      stream: true,
+      store: false,
+      ignore_eos: true,
+      logprobs: true,
+      max_tokens: PULSE_TOKENS,
+    });
+    let before: number | null = null;
+    for await (const data of eventsOf(await postChat(url, key, body))) {
+      if (!data.includes('"logprob"')) continue;
+      const now = performance.timeOrigin + performance.now();
+      if (before !== null) gaps.push({ from: before, to: now });
+      before = now;
+    }
+  };
+  const live = async (): Promise<void> => {
+    while (!closed.signal.aborted) {
+      if (isOn) await beat().catch((error: Error) => failures.push(`pulse: ${error.message}`));
+      else await sleep(20);
+    }
+  };
+  const lives = Array.from({ length: streams }, live);
+  return {
+    gaps,
+    failures,
+    run: (on) => {
+      isOn = on;
+    },
+    async close() {
+      closed.abort();
+      await Promise.all(lives);
+    },
+  };
+}

@@ -1,0 +1,201 @@
+// What a step is made from: answers with what they are worth. Three ways to them: questions rolled out again, explored
+// answers as they were given, and pairs of answers that people compared. Nothing of it is stored yet.
+
+import { randomUUID } from 'node:crypto';
+import { scoreRecord } from '../../reward/index.js';
+import { derivedSeed } from '../../training/index.js';
+import { audit, NO_NOTES, type RecordNotes, type TrajectoryRecord } from '../../trajectory/index.js';
+import type { ScoredRollout } from '../offline/rollout-batch.js';
+import { chooseQuestions, type Place } from './choose-questions.js';
+import type { LoopHouse } from './house.js';
+import { rollIdle } from './idle-rollouts.js';
+import type { KnownAnswer, LabelIndex } from './labels.js';
+import { clusterOf } from './logged.js';
+import { loggedAnswers, usablePairs, whyNotLogged } from './logged-answers.js';
+import type { AnswerToGrade, GradedAnswer } from './rewards.js';
+
+export interface Batch {
+  readonly rollouts: readonly BatchItem[];
+  readonly place: Place;
+  readonly quarantined: number;
+}
+
+export interface BatchItem extends ScoredRollout {
+  readonly origin: KnownAnswer;
+  /** Notes of a rollout of ours; null: the record is in the store already. */
+  readonly notes: RecordNotes | null;
+  /** Who said what it is worth: kept with the record. */
+  readonly graded: Pick<GradedAnswer, 'source' | 'rule'>;
+  /** Its reward says which of two is better, and nothing about how good it is. */
+  readonly isCompared: boolean;
+}
+
+export interface Plan {
+  readonly step: number;
+  readonly seed: number;
+  readonly adapter: string | null;
+  readonly place: Place;
+}
+
+export interface BatchParts {
+  readonly house: LoopHouse;
+  readonly labels: LabelIndex;
+  readonly plan: Plan;
+  readonly wasUsed: (id: string) => boolean;
+  readonly signal: AbortSignal;
+  readonly onRollout: (done: number, total: number) => void;
+}
+
+/** Of the sequences of a step at most this share are pairs. */
+const PAIRED_SHARE = 0.5;
+
+/** @throws {CancelledError} the signal fired; {UnavailableError} a program that tells rewards is away */
+export async function makeBatch(parts: BatchParts): Promise<Batch> {
+  const { house, plan } = parts;
+  const paired = await pairedItems(parts);
+  const left = house.run.batchSequences - paired.length;
+  const { items, place } =
+    house.settings.mode === 'replay'
+      ? await replayedItems(parts, left)
+      : { items: await loggedItems(parts, left), place: plan.place };
+  const { pass, cursor } = place;
+  return { ...audited(house, [...paired, ...items]), place: { pass, cursor } };
+}
+
+/** Rolls chosen questions out again, `groupSize` times each. */
+async function replayedItems(
+  { house, labels, plan, signal, onRollout }: BatchParts,
+  sequences: number,
+): Promise<{ items: BatchItem[]; place: Place }> {
+  const { run, settings } = house;
+  const choice = chooseQuestions(labels.toReplay(), plan.place, {
+    count: Math.max(1, Math.floor(sequences / run.groupSize)),
+    seed: plan.seed,
+    keyShare: settings.keyShare,
+  });
+  const present = await labels.present(choice.chosen);
+  const jobs = present.flatMap((origin, q) =>
+    Array.from({ length: run.groupSize }, (_, sample) => ({
+      id: `loop-${randomUUID()}`,
+      groupId: `loop-${plan.step}-${q}`,
+      messages: origin.messages,
+      seed: derivedSeed(plan.seed, 'loop', plan.step, origin.key, sample),
+      adapter: plan.adapter,
+      temperature: 1,
+      origin,
+    })),
+  );
+  const records = await rollIdle(
+    { priority: house.priority, parts: house.training, topK: house.topK },
+    jobs,
+    signal,
+    (done) => onRollout(done, jobs.length),
+  );
+  const drafts = records.map((record, i) => ({ origin: jobs[i]!.origin, record, given: null }));
+  const items = await gradedItems(house, drafts, signal);
+  const noted = items.map((item) => ({
+    ...item,
+    notes: {
+      ...NO_NOTES,
+      source: 'train' as const,
+      // Whoever's question it was may have all of it deleted.
+      userKey: item.origin.userKey,
+      messages: item.origin.messages,
+    },
+  }));
+  return { items: noted, place: choice };
+}
+
+/** Explored answers as they were given, where somebody said or can tell what they are worth. */
+async function loggedItems(
+  { house, labels, plan, wasUsed, signal }: BatchParts,
+  sequences: number,
+): Promise<BatchItem[]> {
+  const drafts: Draft[] = [];
+  for (const origin of await labels.present(loggedAnswers(house, labels, wasUsed).usable)) {
+    if (drafts.length >= sequences) break;
+    const [stored] = await house.store.read([origin.head.id]);
+    if (stored === undefined || (await whyNotLogged(house, stored, plan.adapter, signal)) !== null) continue;
+    const given = origin.label.kind === 'reward' ? origin.label.value : null;
+    drafts.push({ origin, record: { ...stored.record, groupId: stored.record.id }, given });
+  }
+  return gradedItems(house, drafts, signal);
+}
+
+/** Of each pair both answers, or neither: the better one is worth 1, the other 0. */
+async function pairedItems({ house, labels, plan, wasUsed, signal }: BatchParts): Promise<BatchItem[]> {
+  const most = Math.floor((PAIRED_SHARE * house.run.batchSequences) / 2);
+  const items: BatchItem[] = [];
+  for (const { better, worse } of usablePairs(house, labels, wasUsed, most)) {
+    const present = await labels.present([better, worse]);
+    const stored = await house.store.read(present.map(({ head }) => head.id));
+    const [first, second] = stored;
+    if (first === undefined || second === undefined) continue;
+    const reasons = [];
+    for (const one of stored) reasons.push(await whyNotLogged(house, one, plan.adapter, signal));
+    if (reasons.some((reason) => reason !== null)) continue;
+    const groupId = `pair-${better.head.id}`;
+    for (const [origin, { record }, reward] of [
+      [better, first, 1],
+      [worse, second, 0],
+    ] as const)
+      items.push({
+        ...itemOf(house, { origin, record: { ...record, groupId }, given: reward }, reward),
+        graded: { source: 'feedback', rule: 'preferred_over' },
+        isCompared: true,
+      });
+  }
+  return items;
+}
+
+interface Draft {
+  readonly origin: KnownAnswer;
+  readonly record: TrajectoryRecord;
+  readonly given: number | null;
+}
+
+/** Those of which nobody can tell what they are worth are left out. */
+async function gradedItems(
+  house: LoopHouse,
+  drafts: readonly Draft[],
+  signal: AbortSignal,
+): Promise<BatchItem[]> {
+  const asked = drafts.map(
+    ({ origin, record, given }): AnswerToGrade => ({ record, goldenAnswers: origin.goldenAnswers, given }),
+  );
+  const grades = await house.grade(asked, signal);
+  return drafts.flatMap((draft, at) => {
+    const grade = grades[at] ?? null;
+    if (grade === null) return [];
+    const { scores, source, rule } = grade;
+    return [{ ...itemOf(house, draft, scores.reward), scores, graded: { source, rule } }];
+  });
+}
+
+function itemOf(house: LoopHouse, { origin, record }: Draft, reward: number): Omit<BatchItem, 'graded'> {
+  return {
+    origin,
+    record,
+    question: {
+      id: origin.key,
+      dataset: clusterOf(record.question),
+      question: record.question,
+      goldenAnswers: origin.goldenAnswers,
+      supportingTitles: [],
+    },
+    scores: { ...scoreRecord(record, house.training.tokenizer, origin.goldenAnswers), reward },
+    notes: null,
+    isCompared: false,
+  };
+}
+
+/** Records that break an invariant are never trained on. */
+function audited(house: LoopHouse, items: readonly BatchItem[]): Pick<Batch, 'rollouts' | 'quarantined'> {
+  const rollouts = items.filter(({ record }) => {
+    const fault = audit(record, house.training.tokenizer)[0];
+    if (fault !== undefined)
+      house.onNote(`rollout ${record.id} is not trained on: ${fault.rule}: ${fault.message}`);
+    return fault === undefined;
+  });
+  return { rollouts, quarantined: items.length - rollouts.length };
+}

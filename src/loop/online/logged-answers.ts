@@ -1,0 +1,79 @@
+// Which answers and pairs can be learned from as they were given, as things stand now.
+
+import type { StoredTrajectory } from '../../trajectory/index.js';
+import { takesShare } from './choose-questions.js';
+import type { LoopHouse } from './house.js';
+import type { AnswerPair, KnownAnswer, LabelIndex } from './labels.js';
+import { isTooFar, type LoggedRules, type Unusable, unusableHead, unusableRecord } from './logged.js';
+import { scoreTokens } from './score-tokens.js';
+
+type WasUsed = (id: string) => boolean;
+
+const rulesOf = (house: Pick<LoopHouse, 'engine'>, labels: LabelIndex, wasUsed: WasUsed): LoggedRules => ({
+  modelDigest: house.engine.info.modelDigest,
+  mayTeach: (answer) => labels.mayTeach(answer),
+  wasUsed,
+});
+
+/** Labelled answers, and those that a judge can tell of, by whether they can be learned from as they stand. */
+export function loggedAnswers(
+  house: Pick<LoopHouse, 'engine' | 'canJudge'>,
+  labels: LabelIndex,
+  wasUsed: WasUsed,
+): { readonly usable: KnownAnswer[]; readonly unusable: Readonly<Partial<Record<Unusable, number>>> } {
+  const rules = rulesOf(house, labels, wasUsed);
+  const usable: KnownAnswer[] = [];
+  const unusable: Partial<Record<Unusable, number>> = {};
+  // A vote needs a group: of a single logged answer only a judge can tell.
+  for (const answer of [...labels.answers(), ...(house.canJudge ? labels.unlabelled() : [])]) {
+    const reason = unusableHead(answer, rules);
+    if (reason === null) usable.push(answer);
+    else unusable[reason] = (unusable[reason] ?? 0) + 1;
+  }
+  return { usable, unusable };
+}
+
+/** Pairs both answers of which may be learned from, no key above its share of `most`. */
+export function usablePairs(
+  house: Pick<LoopHouse, 'engine' | 'settings'>,
+  labels: LabelIndex,
+  wasUsed: WasUsed,
+  most = Number.POSITIVE_INFINITY,
+): AnswerPair[] {
+  const rules = { ...rulesOf(house, labels, wasUsed), withAsked: true };
+  const limit = Math.max(1, Math.floor(house.settings.keyShare * most));
+  const weight = new Map<string, number>();
+  const taken = new Set<string>();
+  const pairs: AnswerPair[] = [];
+  for (const pair of labels.pairs()) {
+    if (pairs.length >= most) break;
+    const both = [pair.better, pair.worse];
+    // An answer is in one group of a step.
+    if (both.some(({ head }) => taken.has(head.id))) continue;
+    if (both.some((answer) => unusableHead(answer, rules) !== null)) continue;
+    if (!takesShare({ sources: pair.sources, head: pair.better.head }, weight, limit)) continue;
+    for (const { head } of both) taken.add(head.id);
+    pairs.push(pair);
+  }
+  return pairs;
+}
+
+/** By the whole record, and by how far the present policy is from the one that sampled it; null: it may be used. */
+export async function whyNotLogged(
+  house: LoopHouse,
+  stored: StoredTrajectory,
+  adapter: string | null,
+  signal: AbortSignal,
+): Promise<Unusable | null> {
+  const reason = unusableRecord(stored);
+  if (reason !== null) return reason;
+  for (;;) {
+    const { generator, yielded } = house.priority.training(signal);
+    try {
+      const now = await scoreTokens(generator, stored.record, adapter);
+      if (!yielded()) return isTooFar(stored, now) ? 'too far from the present policy' : null;
+    } catch (error) {
+      if (signal.aborted || !yielded()) throw error;
+    }
+  }
+}
