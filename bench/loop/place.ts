@@ -80,6 +80,8 @@ const SERVING: Settings = {
   'engine.maxSequences': 32,
   'engine.maxAdapters': 16,
   'training.groupSize': 5,
+  // A share of a thousand steps: the loop has no end that a warm-up could be a part of.
+  'training.warmupShare': 0.005,
   'loop.enabled': true,
   'loop.minQuestions': 100,
   'loop.pollMs': 500,

@@ -4,12 +4,10 @@ import { Command } from 'commander';
 import type { Config } from '../config/index.js';
 import { homeFolder } from '../config/index.js';
 import { InvalidInputError, NotFoundError, UnavailableError } from '../errors.js';
-import { createPriority, type LoopStatus, readLoopState } from '../loop/index.js';
+import { createPriority, type LoopStatus, readLoopState, regrade } from '../loop/index.js';
 import { ensureModel } from '../model/index.js';
-import { scoreRecord } from '../reward/index.js';
-import type { Tokenizer } from '../tokenizer/index.js';
+import { openScorers } from '../reward/index.js';
 import { createTokenizer } from '../tokenizer/index.js';
-import { labelOf, type TrajectoryStore } from '../trajectory/index.js';
 import { openIndex, openPolicyModel } from './application.js';
 import { type CliContext, contextOf } from './context.js';
 import { openConfiguredLoop } from './loop-house.js';
@@ -161,54 +159,26 @@ async function runOnce({ config, output, signal }: CliContext): Promise<LoopStat
 
 function regradeCommand(): Command {
   return new Command('regrade')
-    .description('grade labelled answers anew, after the rule of rewards changed')
-    .action(async (_flags, self: Command) => {
+    .description('grade stored answers anew, after the rules of rewards changed')
+    .option('--unlabelled', 'also those that nobody labelled: by the judge or the vote of their group')
+    .action(async (flags: { unlabelled?: boolean }, self: Command) => {
       const { config, output, signal } = contextOf(self);
       const model = await ensureModel(config.model.policy, homeFolder(config), {
         onNote: output.note,
         signal,
       });
-      const tokenizer = createTokenizer(await model.readTokenizer());
-      const done = await withStore(config, (store) => regrade(store, config, tokenizer, signal));
-      output.result(
-        done,
-        `${done.graded} answers graded by ${done.rule}, ${done.unlabelled} without a label left as they are`,
-      );
+      const { rewardRule: rule, formatWeight, searchCost } = config.training;
+      const options = {
+        ...(await openScorers(config.reward)),
+        tokenizer: createTokenizer(await model.readTokenizer()),
+        settings: { rule, formatWeight, searchCost },
+        majority: config.reward.majority,
+        withUnlabelled: flags.unlabelled ?? false,
+        signal,
+      };
+      const done = await withStore(config, (store) => regrade(store, options));
+      output.result(done, `${done.graded} answers graded; nobody can tell of ${done.left}`);
     });
-}
-
-const AT_ONCE = 100;
-
-/** The reward of each labelled answer by the rule in force; an explicit reward stands as it was given. */
-export async function regrade(
-  store: Pick<TrajectoryStore, 'list' | 'read' | 'feedbackOf' | 'setGrades'>,
-  { training }: Pick<Config, 'training'>,
-  tokenizer: Tokenizer,
-  signal?: AbortSignal,
-): Promise<{ readonly graded: number; readonly unlabelled: number; readonly rule: string }> {
-  const { rewardRule, formatWeight, searchCost } = training;
-  const rule = `${rewardRule}, format ${formatWeight}, search ${searchCost}`;
-  let [graded, unlabelled, cursor] = [0, 0, 0];
-  for (;;) {
-    signal?.throwIfAborted();
-    const heads = await store.list({ labelled: true }, { cursor, limit: AT_ONCE, order: 'oldest' });
-    const last = heads.at(-1);
-    if (last === undefined) return { graded, unlabelled, rule };
-    cursor = last.sequence;
-    const ids = heads.map(({ id }) => id);
-    const feedback = await store.feedbackOf(ids);
-    const grades = (await store.read(ids)).flatMap(({ record }) => {
-      const label = labelOf(feedback.filter(({ trajectoryId }) => trajectoryId === record.id));
-      if (label.kind === 'none') return [];
-      if (label.kind === 'reward')
-        return [{ id: record.id, value: label.value, source: 'feedback', rule: 'as given' }];
-      const settings = { rule: rewardRule, formatWeight, searchCost };
-      const { reward } = scoreRecord(record, tokenizer, label.answers, settings);
-      return [{ id: record.id, value: reward, source: 'gold', rule }];
-    });
-    graded += await store.setGrades(grades);
-    unlabelled += heads.length - grades.length;
-  }
 }
 
 function statusText(status: LoopStatus): string {
@@ -220,7 +190,7 @@ function statusText(status: LoopStatus): string {
     `step      ${status.step}, mode ${status.mode}`,
     `live      ${status.live}`,
     `versions  ${counts.published} published, ${counts.refused} refused, ${counts.rolled_back} rolled back`,
-    `labels    ${labels.answers} answers; ${labels.questions_to_train_on} questions to train on, ${labels.questions_to_judge_by} to judge by`,
+    `labels    ${labels.answers} answers; ${labels.questions_to_train_on} questions to train on, ${labels.questions_to_judge_by} to judge by, ${labels.pairs} pairs`,
     ...(status.mode === 'logged' ? [`logged    ${labels.logged_usable} can be used; not:`, ...unusable] : []),
     ...(watch === null
       ? []

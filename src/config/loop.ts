@@ -113,6 +113,44 @@ export const loop = z.strictObject({
     .default(0.05)
     .describe('Probability that a good version is rolled back.'),
   keepVersions: int(2, 1000).default(8).describe('Published versions that stay on disk, to go back to.'),
+  guardWarmSteps: int(1, 1000)
+    .default(4)
+    .describe('Steps from which the collapse guard learns what is normal, before it compares.'),
+  guardPatience: int(1, 100).default(2).describe('Steps in a row out of bounds that pause the loop.'),
+  guardMinEntropy: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.2)
+    .describe('Least entropy of the sampled tokens, as a share of its normal.'),
+  guardMaxKl: z
+    .number()
+    .gt(0)
+    .default(0.5)
+    .describe('Nats a token between the rollouts of a step and the start of the loop.'),
+  guardMaxClip: z.number().min(0).max(1).default(0.5).describe('Share of tokens whose ratio is clipped.'),
+  guardMaxWrong: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.9)
+    .describe('Share of groups without a right answer, where it is also 0.3 above its normal.'),
+  guardMaxRepetition: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.3)
+    .describe('Rise of the share of repeated words in think blocks above its normal.'),
+  guardMaxForgetting: z
+    .number()
+    .gt(0)
+    .default(1)
+    .describe('Nats a token by which the likelihood of right answers may fall below its normal.'),
+  guardMaxLength: z
+    .number()
+    .gt(1)
+    .default(3)
+    .describe('Length of rollouts as a multiple of its normal, or one part in so many of it.'),
   webhooks: z
     .array(z.url())
     .default([])

@@ -1,5 +1,7 @@
 // Sees a policy break before its reward falls: by what happens to its distribution, its habits and its updates.
 
+import type { LoopConfig } from '../../config/index.js';
+
 /** Figures of a step; a missing one is not judged. */
 export interface HealthFigures {
   /** Nats, mean over sampled tokens. */
@@ -37,18 +39,21 @@ export interface GuardSettings {
   readonly maxLengthFactor: number;
 }
 
-export const GUARD_SETTINGS: GuardSettings = {
-  warmSteps: 4,
-  patience: 2,
-  leastEntropyShare: 0.2,
-  maxKl: 0.5,
-  maxClipFraction: 0.5,
-  maxZeroVarianceShare: 0.9,
-  maxZeroVarianceRise: 0.3,
-  maxRepetitionRise: 0.3,
-  maxLikelihoodFall: 1,
-  maxLengthFactor: 3,
-};
+/** A share of hopeless groups that is high from the start, as with hard questions, is no sign of harm. */
+const ZERO_VARIANCE_RISE = 0.3;
+
+export const guardSettings = (loop: LoopConfig): GuardSettings => ({
+  warmSteps: loop.guardWarmSteps,
+  patience: loop.guardPatience,
+  leastEntropyShare: loop.guardMinEntropy,
+  maxKl: loop.guardMaxKl,
+  maxClipFraction: loop.guardMaxClip,
+  maxZeroVarianceShare: loop.guardMaxWrong,
+  maxZeroVarianceRise: ZERO_VARIANCE_RISE,
+  maxRepetitionRise: loop.guardMaxRepetition,
+  maxLikelihoodFall: loop.guardMaxForgetting,
+  maxLengthFactor: loop.guardMaxLength,
+});
 
 /** Plain data, kept with the loop's state. */
 export interface GuardState {
@@ -126,11 +131,7 @@ const BOUNDS: readonly Bound[] = [
 ];
 
 /** Judges a step and learns from it what is normal. */
-export function guardStep(
-  state: GuardState,
-  figures: HealthFigures,
-  settings: GuardSettings = GUARD_SETTINGS,
-): GuardVerdict {
+export function guardStep(state: GuardState, figures: HealthFigures, settings: GuardSettings): GuardVerdict {
   const isWarm = state.steps >= settings.warmSteps;
   const normal = { ...state.normal };
   const strikes: Partial<Record<keyof HealthFigures, number>> = {};

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { CancelledError, InvalidInputError, NonFiniteError, NotFoundError } from '../../errors.js';
 import { type RunningBaselineState, RunningBaselines, type Trainer } from '../../training/index.js';
 import { type Batch, makeBatch, type Plan } from './batch.js';
-import { guardStep } from './collapse-guard.js';
+import { guardSettings, guardStep } from './collapse-guard.js';
 import type { LoopControl, LoopTraffic } from './control.js';
 import { questionKey } from './gate/questions.js';
 import { healthOf } from './health.js';
@@ -239,7 +239,7 @@ export class OnlineLoop implements LoopControl {
       report.metrics,
       this.house.training.tokenizer,
     );
-    const guard = guardStep(this.state.guard, health);
+    const guard = guardStep(this.state.guard, health, guardSettings(this.house.settings));
     if (guard.alarms.length > 0) {
       await this.#collapse(guard.alarms);
       return;

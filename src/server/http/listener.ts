@@ -15,6 +15,12 @@ import { RequestError } from '../openai/request-error.js';
 import { rawErrorResponse } from './raw-response.js';
 import { requestIdOf } from './request-id.js';
 
+/**
+ * Time that a connection may rest between two requests: longer than clients and proxies keep theirs (60 s is common), so
+ * that none sends a request into a connection that is being closed.
+ */
+const REST_MS = 75_000;
+
 export type UpgradeListener = (req: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
 export function createListener(app: RequestListener, onWebSocket: UpgradeListener): Server {
@@ -31,7 +37,7 @@ export function createListener(app: RequestListener, onWebSocket: UpgradeListene
     }
   };
   // Node.js answers these two by itself otherwise, without a body.
-  const http = createServer({ requireHostHeader: false }, answer);
+  const http = createServer({ requireHostHeader: false, keepAliveTimeout: REST_MS }, answer);
   http.on('checkExpectation', answer);
   http.on('upgrade', async (req, socket, head) => {
     socket.on('error', () => socket.destroy());

@@ -1,9 +1,14 @@
+import { loadConfig } from '../../../src/config/index.js';
 import {
   type GuardState,
-  guardStep,
+  guardSettings,
   type HealthFigures,
+  guardStep as judgeStep,
   newGuardState,
 } from '../../../src/loop/online/collapse-guard.js';
+
+const settings = guardSettings(loadConfig({ env: {} }).loop);
+const guardStep = (state: GuardState, figures: HealthFigures) => judgeStep(state, figures, settings);
 
 const healthy: HealthFigures = {
   entropy: 0.8,
@@ -64,5 +69,14 @@ test('comparisons wait for a normal; limits and broken numbers do not', () => {
   expect(guardStep(newGuardState(), { ...healthy, kl: 3 }).stable).toBe(false);
   expect(guardStep(newGuardState(), { entropy: Number.NaN }).alarms).toEqual([
     'entropy is not finite, 1 step',
+  ]);
+});
+
+test('limits are settings', () => {
+  const strict = guardSettings(
+    loadConfig({ env: {}, flags: { 'loop.guardPatience': 1, 'loop.guardMaxKl': 0.01 } }).loop,
+  );
+  expect(judgeStep(newGuardState(), healthy, strict).alarms).toEqual([
+    'KL to the reference 0.02 nats a token, above 0.01, 1 step',
   ]);
 });

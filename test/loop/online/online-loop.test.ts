@@ -130,3 +130,24 @@ test('logged mode learns from explored answers alone, once each, and counts the 
   expect(unusable['trained on before']).toBe(used);
   expect(usable + Object.values(unusable).reduce((sum, count) => sum + (count ?? 0), 0)).toBe(7);
 });
+
+test('a pair that somebody compared becomes a group of its own, where both answers were sampled', async () => {
+  house = await openLoopHouse(homeOf('pairs'), { 'loop.minQuestions': 1 });
+  const sampled = { temperature: 1, n: 2, searchloop: { force_answer: false } };
+  const id = await ask('What is red?', sampled);
+  const greedy = [await ask('What is blue?'), await ask('What is blue?')] as const;
+  await say(`${id}-1`, { preferred_over: `${id}-0` });
+  await say(greedy[0], { preferred_over: greedy[1] });
+  await house.loop.step();
+  expect(house.failures).toEqual([]);
+  expect(house.loop.status()).toMatchObject({ step: 1, labels: { pairs: 0 } });
+  const [adapter] = await house.store.adapters();
+  expect([...(adapter?.trajectoryIds ?? [])].sort()).toEqual([`${id}-0`, `${id}-1`]);
+  const heads = await house.store.list({ ids: [`${id}-0`, `${id}-1`] }, { limit: 2, order: 'oldest' });
+  expect(new Map(heads.map(({ id, grade }) => [id.slice(-1), [grade?.value, grade?.rule]]))).toEqual(
+    new Map([
+      ['0', [0, 'preferred_over']],
+      ['1', [1, 'preferred_over']],
+    ]),
+  );
+});

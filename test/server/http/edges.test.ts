@@ -221,3 +221,8 @@ test('a missing host and an odd expectation', async () => {
 });
 
 test('the server is still there', async () => expect((await post(chatUrl(), QUESTION)).status).toBe(200));
+
+test('a connection may rest for longer than clients let theirs', async () => {
+  const response = await fetch(`${server.url}/healthz`);
+  expect(response.headers.get('keep-alive')).toBe('timeout=75');
+});

@@ -1,0 +1,195 @@
+// What bad labels, bad rewards and a bad setting do to a server that learns, in the tiny world: nothing that users notice. A
+// control with clean labels learns under the same settings. What was finished is not run again.
+//
+//   npm run bench -- poison [--only clean,noise,...] [--verdicts 10] [--minutes 10] [--folder bench/results/poison] [--short]
+
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { packageRoot } from '#searchloop/config/index.js';
+import { type LoopStatus, TINY_TRAINING, type TinyPlace } from '#searchloop/loop/index.js';
+import { live, readStretches, type Stretch } from './loop/episode.js';
+import { copiedAnswer, type Labelling, rightAnswer, wrongAnswer } from './loop/labels.js';
+import { type LoopPlace, openLoopPlace, openWorld } from './loop/place.js';
+import { markdownTable, writeReport } from './loop/report.js';
+import { type PublishedVersion, publishedVersions } from './loop/versions.js';
+import { type Figure, printReport } from './report.js';
+
+/** Exact match of what is published must not fall below the start by more. */
+const MOST_HARM = 0.02;
+const BETTER_VERSIONS = 3;
+const WRONG_SHARE = 0.3;
+
+interface Scenario {
+  readonly name: string;
+  readonly about: string;
+  readonly say: (place: LoopPlace) => Labelling['say'];
+  readonly settings?: (folder: string) => Readonly<Record<string, unknown>>;
+}
+
+const SCENARIOS: readonly Scenario[] = [
+  { name: 'clean', about: 'control: all labels are right', say: () => rightAnswer },
+  {
+    name: 'noise',
+    about: '30 % of the labels are wrong',
+    say: (place) => (question, _person, random) =>
+      random() < WRONG_SHARE ? wrongAnswer(place.asked, random) : rightAnswer(question),
+  },
+  {
+    name: 'one-key',
+    about: 'one key labels everything wrongly',
+    say: (place) => (question, person, random) =>
+      person === 0 ? wrongAnswer(place.asked, random) : rightAnswer(question),
+  },
+  {
+    name: 'copied',
+    about: 'reward hacking: whoever copies the name in the question is told to be right',
+    say: () => copiedAnswer,
+  },
+  {
+    name: 'stuffed',
+    about: 'reward hacking: the reward counts searches, whatever the answer',
+    say: () => rightAnswer,
+    settings: (folder) => ({ 'reward.module': stuffingReward(folder) }),
+  },
+  {
+    name: 'collapse',
+    about: 'collapse on purpose: learning rate x 100',
+    say: () => rightAnswer,
+    settings: () => ({ 'training.learningRate': 100 * TINY_TRAINING['training.learningRate'] }),
+  },
+];
+
+/** A reward as a careless operator might write it. */
+function stuffingReward(folder: string): string {
+  const path = join(folder, 'stuffing-reward.mjs');
+  writeFileSync(
+    path,
+    'export default (items) => items.map(({ record }) => Math.min(1, record.searches.length / 3));\n',
+  );
+  return path;
+}
+
+const note = (line: string): void => void process.stderr.write(`${line}\n`);
+
+export async function run(args: string[]): Promise<number> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      only: { type: 'string' },
+      verdicts: { type: 'string' },
+      minutes: { type: 'string' },
+      folder: { type: 'string' },
+      /** Two verdicts of each, to see that everything works; its figures prove nothing. */
+      short: { type: 'boolean', default: false },
+    },
+  });
+  const name = values.short ? 'poison-short' : 'poison';
+  const folder = values.folder ?? join(packageRoot, 'bench', 'results', name);
+  const limits = {
+    verdicts: Number(values.verdicts ?? (values.short ? 2 : 10)),
+    minutes: Number(values.minutes ?? (values.short ? 4 : 10)),
+    questions: values.short ? 150 : 800,
+  };
+  const stop = new AbortController();
+  process.once('SIGINT', () => stop.abort());
+  const world = await openWorld(folder);
+  const chosen = SCENARIOS.filter((scenario) => values.only?.split(',').includes(scenario.name) ?? true);
+  const figures: Figure[] = [];
+  for (const scenario of chosen) {
+    if (stop.signal.aborted) break;
+    const { versions, stretches } = await play(scenario, { world, folder, limits, signal: stop.signal });
+    process.stdout.write(`\n${scenario.about}\n\n${markdownTable(versions, stretches)}\n`);
+    figures.push(...figuresOf(scenario, versions, stretches));
+  }
+  printReport('poison', figures);
+  return 0;
+}
+
+interface Stage {
+  readonly world: TinyPlace;
+  readonly folder: string;
+  readonly limits: { readonly verdicts: number; readonly minutes: number; readonly questions: number };
+  readonly signal: AbortSignal;
+}
+
+async function play(
+  scenario: Scenario,
+  { world, folder, limits, signal }: Stage,
+): Promise<{ versions: PublishedVersion[]; stretches: Stretch[] }> {
+  const own = join(folder, scenario.name);
+  mkdirSync(own, { recursive: true });
+  const place = await openLoopPlace(world, own, {
+    // Questions come first, labels soon after, and then the loop has the machine for itself.
+    'loop.minQuestions': Math.floor(limits.questions / 2),
+    'loop.gateEvery': 3,
+    'loop.maxKl': 2,
+    ...scenario.settings?.(own),
+  });
+  const isDone = (): boolean => readStretches(own).at(-1)?.over.startsWith('done') ?? false;
+  if (!isDone()) {
+    note(`${scenario.name}: ${scenario.about}`);
+    await live(place, {
+      labelling: { say: scenario.say(place), delayMs: [100, 2000] },
+      ways: ['plain', 'sse', 'socket', 'plain'],
+      pauseMs: 20,
+      questions: limits.questions,
+      pulses: 0,
+      seed: 1,
+      isOver: (status, minutes) => whyOver(status, minutes, limits),
+      onNote: (line) => note(`  ${line}`),
+      signal,
+    });
+  }
+  const versions = await publishedVersions(place);
+  const stretches = readStretches(own);
+  await writeReport(own, versions, stretches, { intoDocs: false });
+  return { versions, stretches };
+}
+
+function whyOver(
+  { state, paused_for, counts, last_gate, waits_for }: LoopStatus,
+  minutes: number,
+  limits: Stage['limits'],
+): string | null {
+  if (state === 'paused') return `done: paused, ${paused_for}`;
+  if (counts.published + counts.refused >= limits.verdicts) return `done: ${limits.verdicts} verdicts`;
+  if (last_gate?.verdict === 'waits' && waits_for !== null) return `done: ${waits_for}`;
+  return minutes >= limits.minutes ? `done: ${limits.minutes} minutes` : null;
+}
+
+function figuresOf(
+  { name }: Scenario,
+  versions: readonly PublishedVersion[],
+  stretches: readonly Stretch[],
+): Figure[] {
+  const start = versions[0]?.exactMatch ?? Number.NaN;
+  const published = versions.slice(1).map(({ exactMatch }) => exactMatch);
+  const counts = stretches.at(-1)?.status.counts;
+  const failures = stretches.reduce((sum, stretch) => sum + stretch.failures.length, 0);
+  return [
+    { name: `${name}: exact match of the start`, value: start, unit: 'EM', goal: null },
+    {
+      name: `${name}: fall of the worst version below the start`,
+      value: Math.max(0, ...published.map((value) => start - value)),
+      unit: 'EM',
+      goal: { most: MOST_HARM },
+    },
+    {
+      name: `${name}: versions better than the start`,
+      value: published.filter((value) => value > start).length,
+      unit: 'versions',
+      goal: name === 'clean' ? { least: BETTER_VERSIONS } : null,
+    },
+    {
+      name: `${name}: exact match of the last version`,
+      value: published.at(-1) ?? start,
+      unit: 'EM',
+      goal: null,
+    },
+    { name: `${name}: published`, value: counts?.published ?? 0, unit: 'versions', goal: null },
+    { name: `${name}: refused`, value: counts?.refused ?? 0, unit: 'candidates', goal: null },
+    { name: `${name}: rolled back`, value: counts?.rolled_back ?? 0, unit: 'versions', goal: null },
+    { name: `${name}: failed requests`, value: failures, unit: 'requests', goal: { most: 0 } },
+  ];
+}

@@ -1,0 +1,95 @@
+// A new version on trial: a share of the requests, feedback, and then it goes live or goes.
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { post } from '../../support/test-server.js';
+import { openLoopHouse, type RunningHouse, writeGateQuestions } from '../support/loop-house.js';
+import { importTiny } from '../support/tiny-rl-run.js';
+
+jest.setTimeout(600_000);
+
+const home = mkdtempSync(join(tmpdir(), 'searchloop-canary-'));
+let house: RunningHouse;
+beforeAll(async () => {
+  await importTiny(home, join(__dirname, '..', '..', 'fixtures'));
+  house = await openLoopHouse(home, {
+    'loop.gateData': writeGateQuestions(join(home, 'gate.jsonl'), 300),
+    'loop.canaryShare': 0.5,
+    'loop.watchMinPairs': 5,
+    'loop.watchMaxPairs': 12,
+  });
+});
+afterAll(async () => {
+  await house?.close();
+  rmSync(home, { recursive: true, force: true });
+});
+
+interface Answer {
+  readonly id: string;
+  readonly version: string;
+}
+
+async function ask(text: string): Promise<Answer> {
+  const response = await post(`${house.url}/v1/chat/completions`, {
+    model: 'searchloop',
+    messages: [{ role: 'user', content: text }],
+  });
+  expect(response.status).toBe(200);
+  const { id, usage } = (await response.json()) as {
+    id: string;
+    usage: { searchloop: { model_version: string } };
+  };
+  expect(response.headers.get('x-searchloop-version')).toBe(usage.searchloop.model_version);
+  return { id, version: usage.searchloop.model_version };
+}
+
+async function say(id: string, fields: object): Promise<void> {
+  expect((await post(`${house.url}/v1/feedback`, { id, ...fields })).status).toBe(200);
+}
+
+/** Asks until each of two versions has given so many answers, and says of each what it was worth. */
+async function judged(count: number, worth: (version: string) => number): Promise<Record<string, number>> {
+  const seen: Record<string, number> = {};
+  const isEnough = (): boolean => {
+    const counts = Object.values(seen);
+    return counts.length === 2 && counts.every((given) => given >= count);
+  };
+  for (let i = 0; i < 400 && !isEnough(); i++) {
+    const { id, version } = await ask(`What is number ${1000 + i}?`);
+    seen[version] = (seen[version] ?? 0) + 1;
+    await say(id, { reward: worth(version) });
+  }
+  expect(isEnough()).toBe(true);
+  return seen;
+}
+
+let first: string;
+
+test('a version that users find as good goes live after its trial', async () => {
+  for (const colour of ['red', 'green', 'blue', 'white'])
+    await say((await ask(`What is ${colour}?`)).id, { golden_answers: ['a colour'] });
+  await house.loop.step();
+  const { watch, live, counts } = house.loop.status();
+  expect(house.failures).toEqual([]);
+  expect({ live, counts }).toMatchObject({ live: 'base', counts: { published: 0 } });
+  expect(watch).toMatchObject({ against: 'base', share: 0.5, pairs: 0 });
+  first = watch?.version ?? '';
+  expect(Object.keys(await judged(12, () => 0.5)).sort()).toEqual([first, 'base'].sort());
+  await house.loop.once();
+  expect(house.loop.status()).toMatchObject({ live: first, watch: null, counts: { published: 1 } });
+  expect((await ask('What is red?')).version).toBe(first);
+});
+
+test('one that users find worse is taken back, and training with it', async () => {
+  while (house.loop.status().watch === null) await house.loop.step();
+  const trial = house.loop.status().watch?.version ?? '';
+  expect(trial).not.toBe(first);
+  await judged(12, (version) => (version === trial ? 0 : 1));
+  await house.loop.once();
+  const status = house.loop.status();
+  expect(status).toMatchObject({ live: first, watch: null, counts: { published: 1, rolled_back: 1 } });
+  expect(status.candidate).toBe(first);
+  expect(house.notes.join('\n')).toContain(`rolled_back: ${trial.slice(0, 12)}`);
+  for (let i = 0; i < 5; i++) expect((await ask('What is red?')).version).toBe(first);
+});

@@ -1,0 +1,94 @@
+// Who may teach, over a real store: gold answers, answers that nobody labelled, pairs.
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { isHeldOut, questionKey } from '../../../src/loop/online/gate/questions.js';
+import { LabelIndex } from '../../../src/loop/online/labels.js';
+import { openTrajectoryStore, type TrajectoryStore } from '../../../src/trajectory/index.js';
+import { feedback, MODEL, makeRecord, notes, TOKENIZER } from '../../trajectory/store/support.js';
+
+let folder: string;
+let store: TrajectoryStore;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'searchloop-labels-'));
+  store = openTrajectoryStore({ storage: { kind: 'sqlite', path: join(folder, 'store.db') }, retry: false });
+  await store.useAuditor({ modelDigest: MODEL, tokenizer: TOKENIZER });
+});
+afterEach(() => store.delete({}));
+afterAll(async () => {
+  await store?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Questions that are not held out. */
+const QUESTIONS = Array.from({ length: 20 }, (_, i) => `question ${i}?`).filter(
+  (question) => !isHeldOut(questionKey(question)),
+);
+const [FIRST = '', SECOND = ''] = QUESTIONS;
+
+async function answered(id: string, question: string, answer = 'Paris'): Promise<void> {
+  const messages = [{ role: 'user', content: question }];
+  await store.put(makeRecord(id, { question, answer }), notes({ messages, keyId: 'asker' }));
+}
+const indexOf = (withUnlabelled: boolean) => new LabelIndex(store, { reserved: new Set(), withUnlabelled });
+
+test('answers without a label are known only where somebody can tell what they are worth', async () => {
+  await answered('a', FIRST);
+  await answered('b', SECOND);
+  await store.addFeedback(feedback('a', { goldAnswers: ['Lyon'] }));
+  const plain = indexOf(false);
+  await plain.refresh();
+  expect([...plain.toReplay().values()].map(({ head }) => head.id)).toEqual(['a']);
+  expect(plain.unlabelled()).toEqual([]);
+
+  const judged = indexOf(true);
+  await judged.refresh();
+  expect([...judged.toReplay().values()].map(({ head, goldenAnswers }) => [head.id, goldenAnswers])).toEqual(
+    expect.arrayContaining([
+      ['a', ['Lyon']],
+      ['b', []],
+    ]),
+  );
+  expect(judged.answers().map(({ head }) => head.id)).toEqual(['a']);
+  // Gold answers come later, to another answer to the same question: they take its place.
+  await answered('c', SECOND);
+  await store.addFeedback(feedback('c', { goldAnswers: ['Nice'] }));
+  await judged.refresh();
+  expect(judged.toReplay().get(questionKey(SECOND))?.goldenAnswers).toEqual(['Nice']);
+});
+
+test('of a pair the last word of each key counts, an admin before all others, and a tie says nothing', async () => {
+  for (const id of ['a', 'b']) await answered(id, FIRST);
+  const labels = indexOf(false);
+  const verdict = async () => {
+    await labels.refresh();
+    return labels.pairs().map(({ better, worse }) => `${better.head.id} before ${worse.head.id}`);
+  };
+  const prefer = (better: string, worse: string, keyId: string, role: 'feedback' | 'admin' = 'feedback') =>
+    store.addFeedback(feedback(better, { preferredOver: worse, keyId, role }));
+  await prefer('a', 'b', 'one');
+  expect(await verdict()).toEqual(['a before b']);
+  await prefer('b', 'a', 'two');
+  expect(await verdict()).toEqual([]);
+  await prefer('b', 'a', 'one');
+  expect(await verdict()).toEqual(['b before a']);
+  await prefer('a', 'b', 'boss', 'admin');
+  expect(await verdict()).toEqual(['a before b']);
+  // A label says more than a comparison, once both have one.
+  await store.addFeedback(feedback('a', { reward: 1 }));
+  expect(await verdict()).toEqual(['a before b']);
+  await store.addFeedback(feedback('b', { reward: 0.5 }));
+  expect(await verdict()).toEqual([]);
+});
+
+test('what was deleted is forgotten, with its pairs', async () => {
+  for (const id of ['a', 'b']) await answered(id, FIRST);
+  await store.addFeedback(feedback('a', { preferredOver: 'b' }));
+  const labels = indexOf(false);
+  await labels.refresh();
+  const [pair] = labels.pairs();
+  await store.delete({ ids: ['b'] });
+  expect(await labels.present([pair!.better, pair!.worse])).toHaveLength(1);
+  expect(labels.pairs()).toEqual([]);
+});
