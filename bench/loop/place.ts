@@ -9,8 +9,8 @@ import { writeFileAtomic } from '#searchloop/util/atomic-file.js';
 
 type Settings = Readonly<Record<string, unknown>>;
 
-/** Questions an admin gave the gate: a working set, and fresh ones for three confirmations. */
-const GATE_QUESTIONS = 1200;
+/** Held-out questions by which versions are compared; an admin gave all others to the gate. */
+const PROBE_QUESTIONS = 300;
 
 export interface LoopPlace {
   readonly tiny: TinyPlace;
@@ -45,7 +45,7 @@ export async function openLoopPlace(
   await mkdir(data, { recursive: true });
   const heldOut = worldQuestions(tiny.world, 'held-out');
   const gateFile = join(folder, 'gate.jsonl');
-  await writeFileAtomic(gateFile, heldOut.slice(0, GATE_QUESTIONS).map(line).join(''));
+  await writeFileAtomic(gateFile, heldOut.slice(0, -PROBE_QUESTIONS).map(line).join(''));
   const settingsFile = join(folder, 'settings.json');
   const all = {
     ...TINY_SETTINGS,
@@ -64,7 +64,7 @@ export async function openLoopPlace(
     data,
     settingsFile,
     asked: worldQuestions(tiny.world, 'training'),
-    probe: heldOut.slice(GATE_QUESTIONS),
+    probe: heldOut.slice(-PROBE_QUESTIONS),
     keys: await openKeys(data),
   };
 }
