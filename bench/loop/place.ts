@@ -45,7 +45,7 @@ export async function openLoopPlace(
   await mkdir(data, { recursive: true });
   const heldOut = worldQuestions(tiny.world, 'held-out');
   const gateFile = join(folder, 'gate.jsonl');
-  await writeFileAtomic(gateFile, heldOut.slice(0, -PROBE_QUESTIONS).map(line).join(''));
+  await writeFileAtomic(gateFile, heldOut.slice(PROBE_QUESTIONS).map(line).join(''));
   const settingsFile = join(folder, 'settings.json');
   const all = {
     ...TINY_SETTINGS,
@@ -64,7 +64,7 @@ export async function openLoopPlace(
     data,
     settingsFile,
     asked: worldQuestions(tiny.world, 'training'),
-    probe: heldOut.slice(-PROBE_QUESTIONS),
+    probe: heldOut.slice(0, PROBE_QUESTIONS),
     keys: await openKeys(data),
   };
 }
