@@ -6,10 +6,11 @@ import { type WorldQuestion, worldQuestions } from '#searchloop/evaluation/index
 import { openTinyPlace, TINY_SETTINGS, TINY_TRAINING, type TinyPlace } from '#searchloop/loop/index.js';
 import { createApiKey, openTrajectoryStore, type Scope } from '#searchloop/trajectory/index.js';
 import { writeFileAtomic } from '#searchloop/util/atomic-file.js';
+import { sha256Hex } from '#searchloop/util/digest.js';
 
 type Settings = Readonly<Record<string, unknown>>;
 
-/** Held-out questions by which versions are compared; an admin gave all others to the gate. */
+/** Held-out questions by which versions are compared; an admin gave the others to the gate. */
 const PROBE_QUESTIONS = 300;
 
 export interface LoopPlace {
@@ -44,8 +45,11 @@ export async function openLoopPlace(
   const data = join(folder, 'data');
   await mkdir(data, { recursive: true });
   const heldOut = worldQuestions(tiny.world, 'held-out');
+  const others = worldQuestions(tiny.world, 'training');
+  // Working set and confirmations take more than is held out: half of the other questions are set aside too.
+  const gate = [...heldOut.slice(PROBE_QUESTIONS), ...others.filter(isSetAside)];
   const gateFile = join(folder, 'gate.jsonl');
-  await writeFileAtomic(gateFile, heldOut.slice(PROBE_QUESTIONS).map(line).join(''));
+  await writeFileAtomic(gateFile, gate.map(line).join(''));
   const settingsFile = join(folder, 'settings.json');
   const all = {
     ...TINY_SETTINGS,
@@ -63,11 +67,14 @@ export async function openLoopPlace(
     folder,
     data,
     settingsFile,
-    asked: worldQuestions(tiny.world, 'training'),
+    asked: others.filter((question) => !isSetAside(question)),
     probe: heldOut.slice(0, PROBE_QUESTIONS),
     keys: await openKeys(data),
   };
 }
+
+const isSetAside = ({ id }: WorldQuestion): boolean =>
+  Number.parseInt(sha256Hex(id).slice(0, 8), 16) % 2 === 0;
 
 /** Of a whole run only what a single step takes. */
 function loopTraining(): Settings {
