@@ -66,6 +66,12 @@ const says = (passage: SeenPassage, quoted: string): string => {
   return `Doc ${passage.index} says: ${/[.!?]["”']?$/.test(quote) ? quote : `${quote}.`}`;
 };
 
+/**
+ * A script begins with how many searches it takes: a plan in words that the later turns can hold on to. A small
+ * model that is not made to say it answers after the first search.
+ */
+const ONE_SEARCH = 'This takes one search.';
+
 /** Fewest words that question and place of the answer must share, where nobody told the page. */
 const FEWEST_SHARED = 2;
 
@@ -88,7 +94,7 @@ function refuseNamedAnswer(question: Question): void {
 
 function* singleSearch(question: Question): Script {
   refuseNamedAnswer(question);
-  const seen = yield search('I need to look this up.', question.question);
+  const seen = yield search(ONE_SEARCH, question.question);
   const support = supportOf(question, seen);
   if (support === null) throw new GiveUp('the answer is not in what the question finds');
   yield answer(says(support.passage, support.quote), support.answer);
@@ -98,7 +104,7 @@ function* searchAgain(question: Question): Script {
   refuseNamedAnswer(question);
   const query = nameQuery(question);
   if (query === '') throw new GiveUp('the question names nothing to search for');
-  const first = yield search('I need to look this up.', question.question);
+  const first = yield search(ONE_SEARCH, question.question);
   if (supportOf(question, first) !== null) throw new GiveUp('the first search finds it');
   const seen = yield search('The passages do not tell. I need to search with other words.', query);
   const support = supportOf(question, seen);
@@ -120,7 +126,7 @@ function* chain(question: Question, firstQuery: string, { searches, pages }: Scr
   refuseNamedAnswer(question);
   const titles = question.supportingTitles;
   const linked = new Set<string>();
-  let turn = search('This takes more than one step. I begin with what the question names.', firstQuery);
+  let turn = search('This takes two searches. First what the question names.', firstQuery);
   for (let count = 1; ; count++) {
     const seen = yield turn;
     const onPages = seen.filter((passage) => titles.some((title) => sameTitle(title, passage.title)));
@@ -218,7 +224,7 @@ function* comparison(question: Question): Script {
   for (const [i, mention] of [first, second].entries()) {
     const thought =
       i === 0
-        ? `I need to look up ${first.text} and ${second.text}.`
+        ? `This takes two searches: ${first.text} and ${second.text}.`
         : `${facts.at(-1)} Now I need ${second.text}.`;
     const seen = yield search(oneLine(thought), mention.text);
     facts.push(factOf(question, mention.title, seen));
@@ -231,10 +237,7 @@ function* comparison(question: Question): Script {
 function* parallel(question: Question): Script {
   const named = mentionsOf(question) as [Mention, Mention];
   const decided = comparedAnswer(question, named);
-  const seen = yield search(
-    'This takes more than one step. I begin with what the question names.',
-    question.question,
-  );
+  const seen = yield search('This takes three searches. First what the question names.', question.question);
   const links = named.map(({ title }) => {
     const passage = passageOf(seen, title);
     const link = passage === undefined ? null : linkOf(question, [passage], new Set());
