@@ -2,6 +2,7 @@
 
 import { once } from 'node:events';
 import { WebSocket } from 'ws';
+import { eventData } from '../serve/event-data.js';
 import type { Acknowledged } from './acknowledged.js';
 import type { House } from './houses.js';
 import { monotonicNow } from './server-process.js';
@@ -135,27 +136,22 @@ export class Load {
     });
     if (response.status !== 200) await text200(response);
     const gaps = new Gaps();
-    let rest = '';
     let text = '';
     let told: Chunk['choices'][number]['searchloop'];
     let version = '';
     let whole = false;
-    const decoder = new TextDecoder();
-    for await (const bytes of response.body!) {
-      rest += decoder.decode(bytes, { stream: true });
-      const lines = rest.split('\n');
-      rest = lines.pop()!;
-      for (const line of lines) {
-        if (line === 'data: [DONE]') whole = true;
-        if (!line.startsWith('data: {')) continue;
-        const chunk = JSON.parse(line.slice(6)) as Chunk;
-        if (chunk.error !== undefined) throw new Error(`in the stream: ${JSON.stringify(chunk.error)}`);
-        const [choice] = chunk.choices;
-        if (choice?.finish_reason === null) gaps.event();
-        text += choice?.delta.content ?? '';
-        told = choice?.searchloop?.answer_id === undefined ? told : choice.searchloop;
-        version = chunk.usage?.searchloop.model_version ?? version;
+    for await (const data of eventData(response.body!)) {
+      if (data === '[DONE]') {
+        whole = true;
+        continue;
       }
+      const chunk = JSON.parse(data) as Chunk;
+      if (chunk.error !== undefined) throw new Error(`in the stream: ${JSON.stringify(chunk.error)}`);
+      const [choice] = chunk.choices;
+      if (choice?.finish_reason === null) gaps.event();
+      text += choice?.delta.content ?? '';
+      told = choice?.searchloop?.answer_id === undefined ? told : choice.searchloop;
+      version = chunk.usage?.searchloop.model_version ?? version;
     }
     if (!whole || told === undefined) throw new Error('the stream broke off');
     return {

@@ -1,6 +1,7 @@
 // One question to the server, by each of the three ways, and what its answer says of the version that gave it.
 
 import WebSocket from 'ws';
+import { eventData } from '../serve/event-data.js';
 
 export type Way = 'plain' | 'sse' | 'socket';
 
@@ -98,7 +99,7 @@ async function askStream(url: string, key: string, question: string): Promise<An
   const versions = new Set(headerOf(response));
   const fingerprints = new Set<string>();
   let [id, text, isWhole] = ['', '', false];
-  for await (const data of eventsOf(response)) {
+  for await (const data of eventData(response.body!)) {
     if (data === '[DONE]') {
       isWhole = true;
       continue;
@@ -120,18 +121,6 @@ async function askStream(url: string, key: string, question: string): Promise<An
     fingerprints: [...fingerprints],
     ms: performance.now() - begun,
   };
-}
-
-/** Data of the events of a stream, as they come. */
-export async function* eventsOf(response: Response): AsyncGenerator<string> {
-  const decoder = new TextDecoder();
-  let rest = '';
-  for await (const bytes of response.body ?? []) {
-    rest += decoder.decode(bytes, { stream: true });
-    const lines = rest.split('\n');
-    rest = lines.pop() ?? '';
-    for (const line of lines) if (line.startsWith('data: ')) yield line.slice(6);
-  }
 }
 
 /** One socket for all questions, opened by the first and again where it was lost. */

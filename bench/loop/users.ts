@@ -2,7 +2,8 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WorldQuestion } from '#searchloop/evaluation/index.js';
-import { type Answer, bodyOf, createAsker, eventsOf, postChat, type Way } from './answers.js';
+import { eventData } from '../serve/event-data.js';
+import { type Answer, bodyOf, createAsker, postChat, type Way } from './answers.js';
 
 export interface Asked extends Answer {
   readonly question: WorldQuestion;
@@ -91,7 +92,7 @@ export function startPulse(url: string, key: string, streams: number): Pulse {
       max_tokens: PULSE_TOKENS,
     });
     let before: number | null = null;
-    for await (const data of eventsOf(await postChat(url, key, body))) {
+    for await (const data of eventData((await postChat(url, key, body)).body!)) {
       if (!data.includes('"logprob"')) continue;
       const now = performance.timeOrigin + performance.now();
       if (before !== null) gaps.push({ from: before, to: now });

@@ -4,6 +4,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { packageRoot } from '#searchloop/config/index.js';
+import { eventData } from './event-data.js';
 
 const PORT = 8719;
 const URL_BASE = `http://127.0.0.1:${PORT}`;
@@ -63,21 +64,16 @@ export async function askStreaming(question: string, body: object): Promise<Stre
     return { status: response.status, retryAfter, firstMs: 0, gapsMs: [], tokens: 0, whole: false };
   }
   const times: number[] = [];
-  let rest = '';
   let tokens = 0;
   let whole = false;
-  const decoder = new TextDecoder();
-  for await (const bytes of response.body!) {
-    rest += decoder.decode(bytes, { stream: true });
-    const lines = rest.split('\n');
-    rest = lines.pop()!;
-    for (const line of lines) {
-      if (line === 'data: [DONE]') whole = true;
-      if (!line.startsWith('data: {')) continue;
-      const chunk = JSON.parse(line.slice(6));
-      if (chunk.choices?.[0]?.delta?.content) times.push(performance.now());
-      tokens = chunk.usage?.completion_tokens ?? tokens;
+  for await (const data of eventData(response.body!)) {
+    if (data === '[DONE]') {
+      whole = true;
+      continue;
     }
+    const chunk = JSON.parse(data);
+    if (chunk.choices?.[0]?.delta?.content) times.push(performance.now());
+    tokens = chunk.usage?.completion_tokens ?? tokens;
   }
   const gapsMs = times.slice(1).map((time, index) => time - times[index]!);
   return { status: 200, retryAfter, firstMs: (times[0] ?? performance.now()) - begin, gapsMs, tokens, whole };
