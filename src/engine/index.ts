@@ -4,5 +4,7 @@
 
 export { createEngine, type Engine, type EngineOptions } from './create-engine.js';
 export type * from './generator.js';
+export { type GivenToken, scoreGivenTokens } from './given-tokens.js';
 export type { EngineProfile } from './messages.js';
-export { RAW_POLICY } from './sampler/parameters.js';
+export { ONE_GREEDY_TOKEN, RAW_POLICY } from './sampler/parameters.js';
+export { withOpen } from './with-open.js';

@@ -1,7 +1,7 @@
 // Proves a record: its tokens are given to the policy again, one by one, and what the policy says now is compared
 // with what the record says.
 
-import { type Generator, RAW_POLICY } from '../../engine/index.js';
+import { type Generator, scoreGivenTokens } from '../../engine/index.js';
 import type { Retriever } from '../../retrieval/index.js';
 import type { TrajectoryRecord } from '../../trajectory/index.js';
 
@@ -24,9 +24,6 @@ export interface ReplayReport {
   readonly changedSearches: number | null;
 }
 
-/** Forces a token: the sampler adds it to the token's logit. The raw log-probability does not see it. */
-const FORCE = 100;
-
 /**
  * Scores every sampled token of a record under the version that sampled it.
  * @param retriever  null: searches are not repeated
@@ -48,29 +45,14 @@ export async function replayRecord(
   let largestAt: number | null = null;
   let changed = 0;
   try {
-    let unread: number[] = [];
-    for (const [at, id] of record.tokenIds.entries()) {
-      if (!isSampled(record, at)) {
-        unread.push(id);
-        continue;
-      }
-      if (unread.length > 0) sequence.append(unread);
-      unread = [];
-      const turn = sequence.generate({
-        sampling: { ...RAW_POLICY, temperature: 0, logitBias: { [id]: FORCE } },
-        maxTokens: 1,
-        stopStrings: [],
-        stopTokenIds: [],
-        ignoreEos: true,
-        topLogprobs: 1,
-      });
-      for await (const { token } of turn) {
-        const difference = Math.abs(token.logprob - (record.logprobs[at] ?? Number.NaN));
-        scored += 1;
-        sum += difference;
-        if (difference > largest || Number.isNaN(difference)) [largest, largestAt] = [difference, at];
-        if (token.id !== id || token.alternatives?.[0]?.id !== id) changed += 1;
-      }
+    const scores = scoreGivenTokens(sequence, record.tokenIds, (at) => isSampled(record, at), 1);
+    for await (const { at, token } of scores) {
+      const difference = Math.abs(token.logprob - (record.logprobs[at] ?? Number.NaN));
+      scored += 1;
+      sum += difference;
+      if (difference > largest || Number.isNaN(difference)) [largest, largestAt] = [difference, at];
+      const id = record.tokenIds[at];
+      if (token.id !== id || token.alternatives?.[0]?.id !== id) changed += 1;
     }
   } finally {
     sequence.close();

@@ -13,6 +13,15 @@ export const RAW_POLICY: SamplingParameters = Object.freeze({
   logitBias: Object.freeze({}),
 });
 
+/** The likeliest next token, whatever it is. */
+export const ONE_GREEDY_TOKEN: TurnOptions = Object.freeze({
+  sampling: Object.freeze({ ...RAW_POLICY, temperature: 0 }),
+  maxTokens: 1,
+  stopStrings: [],
+  stopTokenIds: [],
+  ignoreEos: true,
+});
+
 export const MOST_ALTERNATIVES = 20;
 
 function check(holds: boolean, field: string, expected: string, got: unknown): void {

@@ -3,7 +3,7 @@
 
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Engine, type Generator, RAW_POLICY } from '../../engine/index.js';
+import { type Engine, type Generator, RAW_POLICY, withOpen } from '../../engine/index.js';
 import { CancelledError, IntegrityError, UnavailableError } from '../../errors.js';
 import type { Question } from '../../evaluation/index.js';
 import {
@@ -130,18 +130,5 @@ export class LockStepRollouts {
 }
 
 /** The engine with every sequence in one slot. */
-function inSlot(engine: Engine, slot: number): Generator {
-  return {
-    info: engine.info,
-    open: (options) => engine.open({ ...options, slot }),
-    loadAdapter: (name, folder, options) => engine.loadAdapter(name, folder, options),
-    unloadAdapter: (name) => engine.unloadAdapter(name),
-    listAdapters: () => engine.listAdapters(),
-    setLiveAdapter: (name) => engine.setLiveAdapter(name),
-    get liveAdapter() {
-      return engine.liveAdapter;
-    },
-    stats: () => engine.stats(),
-    close: () => engine.close(),
-  };
-}
+const inSlot = (engine: Engine, slot: number): Generator =>
+  withOpen(engine, (options) => engine.open({ ...options, slot }));

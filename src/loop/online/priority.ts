@@ -1,6 +1,6 @@
 // Users first: one engine, seen by users as it is and by the loop as something that may be taken away at any step.
 
-import type { GenerationSequence, Generator, OpenOptions } from '../../engine/index.js';
+import { type GenerationSequence, type Generator, type OpenOptions, withOpen } from '../../engine/index.js';
 import { CancelledError } from '../../errors.js';
 
 export interface PrioritySettings {
@@ -199,25 +199,6 @@ class EnginePriority implements Priority {
   #tell(): void {
     for (const listener of [...this.#listeners]) listener(this.#mayWork);
   }
-}
-
-/** The generator with another way to open sequences. */
-function withOpen(engine: Generator, open: (options: OpenOptions) => Promise<GenerationSequence>): Generator {
-  return {
-    get info() {
-      return engine.info;
-    },
-    open: (options = {}) => open(options),
-    loadAdapter: (name, folder, options) => engine.loadAdapter(name, folder, options),
-    unloadAdapter: (name) => engine.unloadAdapter(name),
-    listAdapters: () => engine.listAdapters(),
-    setLiveAdapter: (name) => engine.setLiveAdapter(name),
-    get liveAdapter() {
-      return engine.liveAdapter;
-    },
-    stats: () => engine.stats(),
-    close: () => engine.close(),
-  };
 }
 
 /** Tells once when a sequence ends, by its reader or by its signal. */

@@ -1,7 +1,7 @@
 // Going live and back: the same operation. The next version is loaded aside and warmed, the choice is written down, the
 // alias moves between two steps, and the old one drains by its leases.
 
-import { RAW_POLICY } from '../../engine/index.js';
+import { ONE_GREEDY_TOKEN } from '../../engine/index.js';
 import { IntegrityError } from '../../errors.js';
 import { type LoopHouse, versionsOf } from './house.js';
 import type { LoopState } from './state.js';
@@ -49,13 +49,7 @@ export class Versions {
     const sequence = await engine.open({ adapter: name, maxLength: prompt.length + 1 });
     try {
       sequence.append(prompt);
-      const turn = sequence.generate({
-        sampling: { ...RAW_POLICY, temperature: 0 },
-        maxTokens: 1,
-        stopStrings: [],
-        stopTokenIds: [],
-        ignoreEos: true,
-      });
+      const turn = sequence.generate(ONE_GREEDY_TOKEN);
       for await (const _step of turn);
     } finally {
       sequence.close();

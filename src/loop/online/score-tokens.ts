@@ -1,14 +1,11 @@
-// Log-probabilities of given tokens under another version, by the engine itself: each token is forced, the raw
-// log-probability does not see the force.
+// Log-probabilities of a record's tokens under another version, and how far two policies lie apart on them.
 
-import { type Generator, RAW_POLICY } from '../../engine/index.js';
+import { type Generator, scoreGivenTokens } from '../../engine/index.js';
 import type { TrajectoryRecord } from '../../trajectory/index.js';
-
-const FORCE = 100;
 
 /**
  * @param adapter  name or version; null is the base model
- * @returns [T], nats; 0 where the token was not sampled
+ * @returns [T], nats; 0 where the token was not sampled, NaN where the version does not give the token at all
  */
 export async function scoreTokens(
   generator: Generator,
@@ -16,31 +13,12 @@ export async function scoreTokens(
   adapter: string | null,
 ): Promise<Float64Array> {
   const { tokenIds, origin } = record;
-  const logprobs = new Float64Array(tokenIds.length);
+  const isSampled = (at: number): boolean => origin[at] !== 'prompt' && origin[at] !== 'environment';
+  const logprobs = Float64Array.from(tokenIds, (_, at) => (isSampled(at) ? Number.NaN : 0));
   const sequence = await generator.open({ adapter, maxLength: tokenIds.length + 1 });
   try {
-    let unread: number[] = [];
-    for (const [at, id] of tokenIds.entries()) {
-      if (origin[at] === 'prompt' || origin[at] === 'environment') {
-        unread.push(id);
-        continue;
-      }
-      if (unread.length > 0) sequence.append(unread);
-      unread = [];
-      const turn = sequence.generate({
-        sampling: { ...RAW_POLICY, temperature: 0, logitBias: { [id]: FORCE } },
-        maxTokens: 1,
-        stopStrings: [],
-        stopTokenIds: [],
-        ignoreEos: true,
-      });
-      let given = 0;
-      for await (const { token } of turn) {
-        logprobs[at] = token.id === id ? token.logprob : Number.NaN;
-        given++;
-      }
-      if (given === 0) logprobs[at] = Number.NaN;
-    }
+    for await (const { at, token } of scoreGivenTokens(sequence, tokenIds, isSampled))
+      if (token.id === tokenIds[at]) logprobs[at] = token.logprob;
     return logprobs;
   } finally {
     sequence.close();

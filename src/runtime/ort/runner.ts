@@ -1,5 +1,6 @@
 // Threads that only run. A run blocks its thread; with runners a thread can have several runs under way.
 
+import { UnavailableError } from '../../errors.js';
 import type { Runner } from '../session.js';
 import { startWorker, type WorkerClient } from '../workers/client.js';
 import type { Method } from '../workers/messages.js';
@@ -27,7 +28,9 @@ export async function startRunner(): Promise<Runner> {
   return runner;
 }
 
-/** @throws {UnavailableError} the runner is closed, or of another kind of runtime */
+/** @throws {UnavailableError} the runner is closed, died, or is of another kind of runtime */
 export async function runOn(runner: Runner, run: Run): Promise<void> {
-  await (clients.get(runner) as WorkerClient<RunnerMethods>).call('run', run);
+  const client = clients.get(runner);
+  if (client === undefined) throw new UnavailableError('the runner is of another kind of runtime');
+  await client.call('run', run);
 }

@@ -1,6 +1,6 @@
 // What the gate is told: both versions' answers to the same questions, the distance from the start, the probe.
 
-import { type Generator, RAW_POLICY } from '../../../engine/index.js';
+import { type Generator, ONE_GREEDY_TOKEN } from '../../../engine/index.js';
 import { scoreRecord } from '../../../reward/index.js';
 import { type Encoding, inlineEncoding, type RolloutRequest } from '../../../rollout/index.js';
 import { derivedSeed } from '../../../training/index.js';
@@ -138,14 +138,7 @@ async function firstLogprobs(
   const sequence = await generator.open({ adapter, maxLength: prompt.length + 1 });
   try {
     sequence.append(prompt);
-    const turn = sequence.generate({
-      sampling: { ...RAW_POLICY, temperature: 0 },
-      maxTokens: 1,
-      stopStrings: [],
-      stopTokenIds: [],
-      ignoreEos: true,
-      topLogprobs: 20,
-    });
+    const turn = sequence.generate({ ...ONE_GREEDY_TOKEN, topLogprobs: 20 });
     const likely = new Map<number, number>();
     for await (const { token } of turn)
       for (const { id, logprob } of token.alternatives ?? []) likely.set(id, logprob);
