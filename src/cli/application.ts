@@ -2,7 +2,7 @@
 
 import { type Config, homeFolder } from '../config/index.js';
 import { createEngine, type Engine, type Generator } from '../engine/index.js';
-import { ensureModel, preparePrecision } from '../model/index.js';
+import { type EngineGraphs, ensureModel, preparePrecision } from '../model/index.js';
 import { createRetriever, ensureDemoIndex, type Retriever } from '../retrieval/index.js';
 import {
   type BackgroundEncoding,
@@ -31,30 +31,41 @@ export interface PolicyModel {
   close(): Promise<void>;
 }
 
-/**
- * The policy model, fetched, imported and converted where needed, behind a running engine with the configured
- * adapters loaded.
- */
-export async function openPolicyModel(
-  config: Config,
-  options: StartOptions & {
-    readonly onState?: (state: WorkerState, error: Error | null) => void;
-    /** Long texts are encoded on the calling thread until the worker for it can be had. */
-    readonly onEncodingFailure?: (error: Error) => void;
-  } = {},
-): Promise<PolicyModel> {
+interface EngineStart {
+  readonly onState?: (state: WorkerState, error: Error | null) => void;
+  /** Long texts are encoded on the calling thread until the worker for it can be had. */
+  readonly onEncodingFailure?: (error: Error) => void;
+}
+
+/** What an engine is started from. */
+export interface PolicyFiles {
+  readonly modelId: string;
+  readonly graphs: EngineGraphs;
+  readonly tokenizerSource: TokenizerSource;
+}
+
+/** The policy model, fetched, imported and converted where needed. */
+export async function preparePolicyFiles(config: Config, options: StartOptions = {}): Promise<PolicyFiles> {
   const home = homeFolder(config);
   const model = await ensureModel(config.model.policy, home, options);
   const graphs = await preparePrecision(home, model, config.engine.precision, options);
-  const source = await model.readTokenizer();
+  return { modelId: model.record.id, graphs, tokenizerSource: await model.readTokenizer() };
+}
+
+/** A running engine over the files with the configured adapters loaded. */
+export async function startPolicyModel(
+  config: Config,
+  { modelId, graphs, tokenizerSource }: PolicyFiles,
+  options: EngineStart = {},
+): Promise<PolicyModel> {
   const engine = await createEngine({
-    modelId: model.record.id,
+    modelId,
     graphs,
-    tokenizer: source,
+    tokenizer: tokenizerSource,
     settings: config.engine,
     ...(options.onState ? { onState: options.onState } : {}),
   });
-  const encoding = createBackgroundEncoding(source, options.onEncodingFailure);
+  const encoding = createBackgroundEncoding(tokenizerSource, options.onEncodingFailure);
   const close = async (): Promise<void> => {
     await Promise.all([engine.close(), encoding.close()]);
   };
@@ -64,7 +75,12 @@ export async function openPolicyModel(
     await close();
     throw error;
   }
-  return { engine, encoding, tokenizerSource: source, close };
+  return { engine, encoding, tokenizerSource, close };
+}
+
+/** Prepares the files and starts the engine over them. */
+export async function openPolicyModel(config: Config, options: StartOptions = {}): Promise<PolicyModel> {
+  return startPolicyModel(config, await preparePolicyFiles(config, options));
 }
 
 /** The configured adapters, and the one that comes with the policy unless a configured one takes its name. */

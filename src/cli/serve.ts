@@ -5,7 +5,15 @@ import type { Retriever } from '../retrieval/index.js';
 import { createServer, type Part, type Policy } from '../server/index.js';
 import { createLogger, type Logger } from '../telemetry/index.js';
 import type { TrajectoryStore } from '../trajectory/index.js';
-import { openIndex, openPolicyModel, openRunner, type PolicyModel } from './application.js';
+import {
+  openIndex,
+  openRunner,
+  type PolicyFiles,
+  type PolicyModel,
+  preparePolicyFiles,
+  type StartOptions,
+  startPolicyModel,
+} from './application.js';
 import { contextOf } from './context.js';
 import { openConfiguredLoop } from './loop-house.js';
 import type { Output } from './output.js';
@@ -81,36 +89,43 @@ function createParts(config: Config, store: TrajectoryStore | null, logger: Logg
     const runner = openRunner(config, { engine: generator, encoding }, searched, keeping);
     return { state: 'ready', value: { runner, engine, tokenizer: encoding.tokenizer } };
   };
+  const openModel = async (files: PolicyFiles): Promise<PolicyModel> => {
+    const loaded = await startPolicyModel(config, files, {
+      onEncodingFailure: (err) => logger.warn({ err }, 'no worker for long texts'),
+      onState: (state, error) => {
+        if (error !== null) logger.error({ state, err: error }, 'engine worker failed');
+        if (model !== null && state !== 'ready')
+          policy = { state: state === 'failed' ? 'broken' : 'loading', reason: 'the engine restarts' };
+        else if (model !== null && retriever !== null) policy = readyPolicy(model, retriever);
+      },
+    });
+    model = loaded;
+    if (config.loop.enabled) priority = createPriority(loaded.engine, config.loop);
+    loaded.encoding.warm();
+    const auditor = { modelDigest: loaded.engine.info.modelDigest, tokenizer: loaded.tokenizerSource };
+    void store
+      ?.useAuditor(auditor)
+      .catch((err) => logger.warn({ err }, 'records are stored without an audit'));
+    return loaded;
+  };
   return {
     policy: () => policy,
     index: () => index,
     loop: () => opened?.loop ?? null,
-    async load(options: Parameters<typeof openPolicyModel>[1]): Promise<void> {
-      const loaded = await openPolicyModel(config, {
-        ...options,
-        onEncodingFailure: (err) => logger.warn({ err }, 'no worker for long texts'),
-        onState: (state, error) => {
-          if (error !== null) logger.error({ state, err: error }, 'engine worker failed');
-          if (model !== null && state !== 'ready')
-            policy = { state: state === 'failed' ? 'broken' : 'loading', reason: 'the engine restarts' };
-          else if (model !== null && retriever !== null) policy = readyPolicy(model, retriever);
-        },
-      });
-      model = loaded;
-      if (config.loop.enabled) priority = createPriority(loaded.engine, config.loop);
-      loaded.encoding.warm();
-      const auditor = { modelDigest: loaded.engine.info.modelDigest, tokenizer: loaded.tokenizerSource };
-      void store
-        ?.useAuditor(auditor)
-        .catch((err) => logger.warn({ err }, 'records are stored without an audit'));
-      retriever = await openIndex(config, options);
-      index = { state: 'ready', value: retriever };
+    async load(options: StartOptions): Promise<void> {
+      const files = await preparePolicyFiles(config, options);
+      // Both take seconds of one core.
+      const [engine, searched] = await Promise.allSettled([openModel(files), openIndex(config, options)]);
+      if (searched.status === 'fulfilled') retriever = searched.value;
+      if (engine.status === 'rejected') throw engine.reason;
+      if (searched.status === 'rejected') throw searched.reason;
+      index = { state: 'ready', value: searched.value };
       // First the version that was published last, then the first question.
       if (store !== null && priority !== null) {
-        const house = { policy: loaded, priority, retriever, store };
-        opened = await startLoop(config, house, logger, options?.signal);
+        const house = { policy: engine.value, priority, retriever: searched.value, store };
+        opened = await startLoop(config, house, logger, options.signal);
       }
-      policy = readyPolicy(loaded, retriever);
+      policy = readyPolicy(engine.value, searched.value);
     },
     async close(): Promise<void> {
       await opened?.close();
