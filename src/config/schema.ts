@@ -192,6 +192,11 @@ const training = z.strictObject({
   gaeLambda: preset(z.number().min(0).max(1)).describe('Of generalised advantage estimation.'),
   targetKl: preset(z.number().positive()).describe('Further epochs on a batch end beyond 1.5 times this.'),
   entropyBonus: z.number().min(0).default(0).describe('Weight of the entropy.'),
+  focalGamma: z
+    .number()
+    .min(0)
+    .default(0)
+    .describe('In sft, power of 1 - p in the weight of a token; 0 weighs all alike.'),
   maxStaleness: int(0, 1000).default(4).describe('Rollouts older than this many versions are dropped.'),
   rewardRule: z
     .enum(['outcome', 'outcome+format', 'outcome+format-score'])

@@ -37,6 +37,8 @@ export interface AlgorithmSettings {
   readonly dualClip: number | null;
   /** cispo: upper bound of the detached ratio. */
   readonly cispoMax: number;
+  /** negative-log-likelihood: power of 1 - p in a token's weight; 0: all tokens weigh the same. */
+  readonly focalGamma: number;
   /** kl-cov: share of tokens that are held, and the weight of |logp - logpOld| there. */
   readonly klCovShare: number;
   readonly klCovCoefficient: number;
@@ -85,6 +87,7 @@ export const DEFAULT_SETTINGS: AlgorithmSettings = {
   clipEpsilonHigh: 0.2,
   dualClip: null,
   cispoMax: 5,
+  focalGamma: 0,
   klCovShare: 2e-4,
   klCovCoefficient: 1,
   clipCovShare: 2e-4,

@@ -137,6 +137,7 @@ function objectiveOf(
     // A preset's values were made for its own algorithm; beta is the same in all of them.
     ...(preset.algorithm === algorithm ? preset.settings : {}),
     entropyBonus: config.entropyBonus,
+    focalGamma: config.focalGamma,
     maxStaleness: config.maxStaleness,
     ...given,
   });

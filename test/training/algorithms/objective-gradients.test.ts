@@ -30,6 +30,8 @@ const variants: readonly (readonly [string, AlgorithmSettings])[] = [
   ['echo', algorithmSettings('grpo', { echoWeight: 0.05 })],
   ['entropy bonus', algorithmSettings('grpo', { entropyBonus: 0.02 })],
   ['sft with echo and entropy', algorithmSettings('sft', { echoWeight: 0.5, entropyBonus: 0.1 })],
+  ['sft with focal weights', algorithmSettings('sft', { focalGamma: 2 })],
+  ['sft with half a power', algorithmSettings('sft', { focalGamma: 0.5 })],
   [
     'all at once',
     algorithmSettings('dr-grpo', {
