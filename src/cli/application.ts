@@ -89,7 +89,8 @@ async function loadAdapters(config: Config, engine: Engine): Promise<void> {
   const shipped = shippedAdapter(policy);
   const all = shipped === null ? adapters : { [shipped.name]: shipped.folder, ...adapters };
   for (const [name, folder] of Object.entries(all)) await engine.loadAdapter(name, folder);
-  const live = liveAdapter === undefined ? (shipped?.name ?? null) : liveAdapter;
+  const isShipped = liveAdapter === 'default' && !Object.hasOwn(adapters, liveAdapter);
+  const live = isShipped ? (shipped?.name ?? null) : liveAdapter;
   if (live !== null) await engine.setLiveAdapter(live);
 }
 

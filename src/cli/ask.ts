@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { RAW_POLICY } from '../engine/index.js';
 import { CancelledError } from '../errors.js';
-import { METHODS, type MethodName, type RolloutEvent } from '../rollout/index.js';
+import { adapterFor, METHODS, type MethodName, type RolloutEvent } from '../rollout/index.js';
 import { openIndex, openPolicyModel, openRunner } from './application.js';
 import { contextOf } from './context.js';
 import { type Output, styled } from './output.js';
@@ -38,7 +38,7 @@ export function askCommand(): Command {
             forceAnswer: true,
             signal,
             ...(options.seed === undefined ? {} : { seed: options.seed }),
-            ...(options.adapter === undefined ? {} : { adapter: options.adapter }),
+            adapter: options.adapter ?? adapterFor(options.method, config.model.liveMethods),
           });
           await show(rollout, output);
         } finally {

@@ -21,7 +21,7 @@ import {
   selectPart,
   settingsDigest,
 } from '../evaluation/index.js';
-import { loadPrompts, METHODS, type MethodName } from '../rollout/index.js';
+import { adapterFor, loadPrompts, METHODS, type MethodName } from '../rollout/index.js';
 import { writeFileAtomic } from '../util/atomic-file.js';
 import { openIndex, openPolicyModel, openRunner, type StartOptions } from './application.js';
 import { type CliContext, contextOf } from './context.js';
@@ -101,7 +101,10 @@ async function run(
 ): Promise<EvaluationReport> {
   const policy = await openPolicyModel(config, start);
   try {
-    const adapter = await adapterOf(flags, policy.engine);
+    const adapter =
+      flags.adapter === undefined
+        ? adapterFor(flags.method, config.model.liveMethods)
+        : await adapterOf(flags.adapter, policy.engine);
     const retriever = METHODS[flags.method].searches ? await openIndex(config, start) : null;
     try {
       const { modelId, modelDigest, fingerprint } = policy.engine.info;
@@ -139,11 +142,10 @@ async function run(
 
 const BASE = 'base';
 
-/** The adapter to measure: null is the plain model, undefined what the live alias means. */
-async function adapterOf(flags: EvaluateFlags, engine: Engine): Promise<AdapterInfo | null | undefined> {
-  if (flags.adapter === undefined) return undefined;
-  if (flags.adapter === BASE) return null;
-  return engine.loadAdapter('evaluated', flags.adapter, { replace: true });
+/** @param adapter a folder; null is the plain model */
+async function adapterOf(adapter: string, engine: Engine): Promise<AdapterInfo | null> {
+  if (adapter === BASE) return null;
+  return engine.loadAdapter('evaluated', adapter, { replace: true });
 }
 
 async function writeReport(folder: string, report: EvaluationReport): Promise<void> {

@@ -62,7 +62,10 @@ async function serve(config: Config, output: Output, signal: AbortSignal): Promi
     } finally {
       progress.stop();
     }
-    output.result({ url, model: config.model.policy, index: config.retrieval.index }, readyText(url));
+    output.result(
+      { url, model: config.model.policy, index: config.retrieval.index },
+      readyText(url, config.retrieval.index),
+    );
     await aborted(stop.signal);
     output.note('stopping: running answers may finish');
   } finally {
@@ -162,10 +165,11 @@ function aborted(signal: AbortSignal): Promise<void> {
   });
 }
 
-function readyText(url: string): string {
+function readyText(url: string, index: string): string {
+  const content = index === 'demo' ? 'Who designed the Sydney Opera House?' : 'YOUR QUESTION';
   const body = JSON.stringify({
-    model: 'searchloop:rag',
-    messages: [{ role: 'user', content: 'Who designed the Sydney Opera House?' }],
+    model: 'searchloop',
+    messages: [{ role: 'user', content }],
     stream: true,
   });
   return [

@@ -71,10 +71,17 @@ const model = z.strictObject({
     .describe('Adapter name to PEFT folder, loaded at start.'),
   liveAdapter: z
     .string()
+    .min(1)
     .nullable()
-    .optional()
+    .default('default')
     .describe(
-      'Adapter that `searchloop` answers with: one of model.adapters, or null for the base model. Absent: the one that comes with the policy.',
+      'Adapter that answers: one of model.adapters, null for the base model, or "default" for the one that comes with the policy.',
+    ),
+  liveMethods: z
+    .array(z.enum(['search-r1', 'rag', 'cot', 'direct', 'chat']))
+    .default(['search-r1'])
+    .describe(
+      'Methods that the live adapter answers; the others have the base model, unless a request names an adapter. An adapter does well only what it learned.',
     ),
 });
 
@@ -340,8 +347,8 @@ export const configSchema = z
       fail(['reward', 'module'], 'expected httpUrl or module, not both');
     if (config.store.kind === 'postgres' && config.store.url === null)
       fail(['store', 'url'], 'kind "postgres" needs an address');
-    const live = config.model.liveAdapter ?? null;
-    if (live !== null && !(live in config.model.adapters))
+    const { liveAdapter: live, adapters } = config.model;
+    if (live !== null && live !== 'default' && !Object.hasOwn(adapters, live))
       fail(['model', 'liveAdapter'], `"${live}" is not among model.adapters`);
   });
 

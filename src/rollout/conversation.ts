@@ -27,15 +27,21 @@ export const questionOf = (messages: readonly ChatMessage[]): string =>
 /**
  * Messages with the last user turn rewritten and earlier answers without their reasoning.
  * @param instruct  question to last user turn; absent leaves it as it is
- * @throws {InvalidInputError} there is no user message
+ * @throws {InvalidInputError} there is no user message, or nothing in it that could be instructed upon
  */
 export function promptMessages(
   messages: readonly ChatMessage[],
-  instruct: (question: string) => string = (question) => question,
+  instruct?: (question: string) => string,
 ): ChatMessage[] {
   const last = lastUserIndex(messages);
+  const question = (messages[last] as ChatMessage).content;
+  if (instruct !== undefined && trimSpace(question) === '')
+    throw new InvalidInputError(
+      'expected a question in the last message of role "user", got nothing but white space',
+      'messages',
+    );
   return messages.map((message, index) => {
-    if (index === last) return { ...message, content: instruct(message.content) };
+    if (index === last) return { ...message, content: instruct?.(question) ?? question };
     if (message.role === 'assistant') return { ...message, content: withoutReasoning(message.content) };
     return message;
   });

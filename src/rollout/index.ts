@@ -9,6 +9,7 @@ export {
   inlineEncoding,
 } from './encoding/encoding.js';
 export type * from './events.js';
+export { adapterFor } from './live-adapter.js';
 export { METHODS } from './methods/index.js';
 export { loadPrompts, type Prompt, type PromptSet, parsePrompt } from './prompt-file.js';
 export { parseAction } from './protocol-reader.js';

@@ -5,7 +5,7 @@ import type { Config, RolloutConfig, ServerConfig } from '../config/index.js';
 import type { Generator } from '../engine/index.js';
 import type { LoopControl } from '../loop/index.js';
 import type { Retriever } from '../retrieval/index.js';
-import type { Rollout, RolloutRequest } from '../rollout/index.js';
+import type { MethodName, Rollout, RolloutRequest } from '../rollout/index.js';
 import type { Logger } from '../telemetry/index.js';
 import type { Tokenizer } from '../tokenizer/index.js';
 import type { TrajectoryStore } from '../trajectory/index.js';
@@ -38,7 +38,7 @@ export interface ServerParts {
 export type AnswerStore = Pick<TrajectoryStore, 'addFeedback' | 'health' | 'keys'>;
 
 export interface ServerOptions {
-  readonly config: Pick<Config, 'server' | 'rollout' | 'store'>;
+  readonly config: Pick<Config, 'server' | 'rollout' | 'store' | 'model'>;
   readonly parts: ServerParts;
   /** Absent: nothing is kept, and there is no feedback. */
   readonly store?: AnswerStore | undefined;
@@ -51,6 +51,8 @@ export interface ServerOptions {
 export interface ServerContext {
   readonly settings: ServerConfig;
   readonly rollout: RolloutConfig;
+  /** Methods that the live adapter answers. */
+  readonly liveMethods: readonly MethodName[];
   readonly parts: ServerParts;
   readonly store: AnswerStore | null;
   readonly loop: () => LoopControl | null;

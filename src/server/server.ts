@@ -28,10 +28,11 @@ const FLUSH_MS = 1000;
 const WARM_AFTER_MS = 2000;
 
 export function createServer(options: ServerOptions): SearchloopServer {
-  const { server: settings, rollout, store: keeping } = options.config;
+  const { server: settings, rollout, store: keeping, model } = options.config;
   const context: ServerContext = {
     settings,
     rollout,
+    liveMethods: model.liveMethods,
     parts: options.parts,
     store: options.store ?? null,
     loop: options.loop ?? (() => null),

@@ -45,3 +45,8 @@ test('a misspelt environment variable is an error', () => {
 test('environment names follow the tree', () => {
   expect(environmentName('server', 'bodyLimitBytes')).toBe('SEARCHLOOP_SERVER_BODY_LIMIT_BYTES');
 });
+
+test('every setting stands in the tree, the live adapter too', () => {
+  expect(loadConfig({ env: {} }).model.liveAdapter).toBe('default');
+  expect(loadConfig({ env: { SEARCHLOOP_MODEL_LIVE_ADAPTER: 'null' } }).model.liveAdapter).toBeNull();
+});

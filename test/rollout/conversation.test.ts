@@ -36,3 +36,9 @@ test('user and system text is never touched, the last user turn holds the questi
 test('a conversation without a user is refused', () => {
   expect(() => questionOf([{ role: 'system', content: 'x' }])).toThrow(/role "user"/);
 });
+
+test('an empty question is refused by what asks it, and not by plain chat', () => {
+  const messages = [{ role: 'user', content: ' \n' }] as const;
+  expect(() => promptMessages(messages, (question) => question)).toThrow(/expected a question/);
+  expect(promptMessages(messages)).toEqual(messages);
+});

@@ -49,7 +49,7 @@ export function startChat(
   const policy = requirePolicy(context.parts);
   const { engine } = policy;
   const traffic = context.loop()?.traffic() ?? null;
-  const target = tried(resolveModel(body.model, engine), traffic);
+  const target = tried(resolveModel(body.model, engine, context.liveMethods), traffic);
   const snapshotId = SEARCHING.includes(target.method) ? requireIndex(context.parts).snapshotId : null;
   checkTokenIds(body, engine.info);
   assertPromptFits(body, policy);

@@ -1,7 +1,7 @@
 // `model` picks policy and method: searchloop[@adapter][:method].
 
 import type { AdapterInfo, Generator } from '../../engine/index.js';
-import type { MethodName } from '../../rollout/index.js';
+import { adapterFor, type MethodName } from '../../rollout/index.js';
 import { RequestError } from './request-error.js';
 
 export const MODEL = 'searchloop';
@@ -22,10 +22,11 @@ export interface ModelTarget {
 type Engine = Pick<Generator, 'listAdapters' | 'liveAdapter'>;
 
 /**
+ * @param liveMethods `model.liveMethods`
  * @throws {RequestError} 404 `model_not_found`
  */
-export function resolveModel(name: string, engine: Engine): ModelTarget {
-  const target = tryResolve(name, engine);
+export function resolveModel(name: string, engine: Engine, liveMethods: readonly MethodName[]): ModelTarget {
+  const target = tryResolve(name, engine, liveMethods);
   if (target) return target;
   throw new RequestError(
     'model_not_found',
@@ -34,16 +35,20 @@ export function resolveModel(name: string, engine: Engine): ModelTarget {
   );
 }
 
-export function tryResolve(name: string, engine: Engine): ModelTarget | null {
+export function tryResolve(
+  name: string,
+  engine: Engine,
+  liveMethods: readonly MethodName[],
+): ModelTarget | null {
   if (!name.startsWith(MODEL)) return null;
   const rest = name.slice(MODEL.length);
   const method = [...METHODS, 'search-r1' as const].find((item) => rest.endsWith(`:${item}`));
   const selector = method === undefined ? rest : rest.slice(0, -method.length - 1);
   const chosen = method ?? 'search-r1';
   if (selector === '') {
-    // The plain chat model is the base model: an adapter that learned to search does not chat.
-    if (chosen === 'chat') return { method: chosen, adapter: null, adapterVersion: BASE };
-    return { method: chosen, adapter: undefined, adapterVersion: engine.liveAdapter?.version ?? BASE };
+    const adapter = adapterFor(chosen, liveMethods);
+    const live = adapter === null ? null : engine.liveAdapter;
+    return { method: chosen, adapter, adapterVersion: live?.version ?? BASE };
   }
   if (!selector.startsWith('@')) return null;
   const wanted = selector.slice(1);

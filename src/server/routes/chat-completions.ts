@@ -87,9 +87,10 @@ async function pump(context: ServerContext, run: ChatRun, sse: SseStream): Promi
 
 /** An error event in place of the finish reason, then the end marker. */
 async function sendFailure(sse: SseStream, res: Response, error: unknown): Promise<void> {
+  // The client left: nothing failed, and the request's own log line says that it is not complete.
+  if (res.destroyed) return;
   const answer = errorAnswer(error);
   noteError(loggerOf(res), answer, error);
-  if (res.destroyed) return;
   try {
     await sse.send([answer.body]);
     sse.end();

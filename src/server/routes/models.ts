@@ -42,7 +42,7 @@ export function retrieveModel(context: ServerContext): RequestHandler {
 }
 
 function modelObject(id: string, policy: Policy, context: ServerContext): ModelObject {
-  const target = resolveModel(id, policy.engine);
+  const target = resolveModel(id, policy.engine, context.liveMethods);
   const { info } = policy.engine;
   return {
     id,

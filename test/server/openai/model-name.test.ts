@@ -4,13 +4,14 @@ import { adapter } from '../../support/test-server.js';
 const tuned = adapter('tuned', 'aaaabbbbccccdddd');
 const other = adapter('with:colon', 'aaaabbbbeeeeffff');
 const engine = { listAdapters: () => [tuned, other], liveAdapter: tuned };
+const liveMethods = ['search-r1', 'rag'] as const;
 
 test.each([
   ['searchloop', 'search-r1', undefined, tuned.version],
   ['searchloop:search-r1', 'search-r1', undefined, tuned.version],
   ['searchloop:rag', 'rag', undefined, tuned.version],
-  ['searchloop:cot', 'cot', undefined, tuned.version],
-  ['searchloop:direct', 'direct', undefined, tuned.version],
+  ['searchloop:cot', 'cot', null, 'base'],
+  ['searchloop:direct', 'direct', null, 'base'],
   ['searchloop:chat', 'chat', null, 'base'],
   ['searchloop@base', 'search-r1', null, 'base'],
   ['searchloop@base:rag', 'rag', null, 'base'],
@@ -20,7 +21,7 @@ test.each([
   [`searchloop@${tuned.version}`, 'search-r1', tuned.version, tuned.version],
   ['searchloop@aaaabbbbc:rag', 'rag', tuned.version, tuned.version],
 ])('%s', (name, method, asked, adapterVersion) => {
-  expect(tryResolve(name, engine)).toEqual({ method, adapter: asked, adapterVersion });
+  expect(tryResolve(name, engine, liveMethods)).toEqual({ method, adapter: asked, adapterVersion });
 });
 
 test.each([
@@ -38,13 +39,14 @@ test.each([
   'searchloop@tuned:',
   'searchloop :rag',
 ])('%j does not exist', (name) => {
-  expect(() => resolveModel(name, engine)).toThrow(
+  expect(() => resolveModel(name, engine, liveMethods)).toThrow(
     expect.objectContaining({ code: 'model_not_found', param: 'model' }),
   );
 });
 
 test('without a live adapter the base model answers', () => {
-  expect(resolveModel('searchloop', { listAdapters: () => [], liveAdapter: null })).toMatchObject({
+  const bare = { listAdapters: () => [], liveAdapter: null };
+  expect(resolveModel('searchloop', bare, liveMethods)).toMatchObject({
     adapter: undefined,
     adapterVersion: 'base',
   });

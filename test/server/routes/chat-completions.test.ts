@@ -273,9 +273,9 @@ describe('methods and models', () => {
     for (const model of names) expect(await (await ask({ model })).json()).toMatchObject({ model });
     expect(server.runner.requests.map((request) => [request.method, request.adapter])).toEqual([
       ['search-r1', undefined],
-      ['rag', undefined],
-      ['cot', undefined],
-      ['direct', undefined],
+      ['rag', null],
+      ['cot', null],
+      ['direct', null],
       ['chat', null],
       ['rag', 'tuned'],
     ]);

@@ -27,9 +27,15 @@ function faultOf(issue: z.core.$ZodIssue, value: unknown, at: string): RequestEr
     return unsupportedField(key, `${key}: unknown key`);
   }
   const where = param === '' ? 'the body' : param;
-  const received = issue.message.includes('received') ? '' : `, received ${show(valueAt(value, keys))}`;
+  const given = valueAt(value, keys);
+  if (issue.code === 'invalid_type')
+    return invalidField(param === '' ? null : param, `${where}: ${typeFault(issue.expected, given)}`);
+  const received = issue.message.includes('received') ? '' : `, received ${show(given)}`;
   return invalidField(param === '' ? null : param, `${where}: ${lowerFirst(issue.message)}${received}`);
 }
+
+const typeFault = (expected: string, given: unknown): string =>
+  given === undefined ? `missing, expected ${expected}` : `expected ${expected}, received ${show(given)}`;
 
 /** `messages`, [0, 'role'] -> `messages[0].role`. */
 export function pathText(at: string, keys: readonly (string | number)[]): string {
