@@ -38,6 +38,7 @@ const PACKAGE_ROOMS: Readonly<Record<string, readonly string[]>> = {
   express: ['server'],
   ws: ['server'],
   'better-sqlite3': ['storage'],
+  'better-sqlite3-napi': ['storage'],
   pg: ['storage'],
 };
 

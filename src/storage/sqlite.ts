@@ -2,8 +2,9 @@
 
 import { existsSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
-import Sqlite from 'better-sqlite3';
+import type Sqlite from 'better-sqlite3';
 import { FileFormatError, NotFoundError, UnavailableError } from '../errors.js';
+import { Driver } from './sqlite-driver.js';
 
 /** The driver's connection. Synchronous: keep it off the HTTP thread. */
 export type Database = Sqlite.Database;
@@ -41,7 +42,7 @@ export function openDatabase(path: string, options: DatabaseOptions = {}): Datab
   if (!readonly && !inMemory) mkdirSync(dirname(path), { recursive: true });
   let database: Database | undefined;
   try {
-    database = new Sqlite(path, { readonly, timeout: busyTimeoutMs });
+    database = new Driver(path, { readonly, timeout: busyTimeoutMs });
     // The first statement reads the file's header.
     database.pragma('schema_version');
     if (options.shrinkable === true) database.pragma('auto_vacuum = INCREMENTAL');

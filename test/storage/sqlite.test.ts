@@ -1,6 +1,8 @@
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { FileFormatError, NotFoundError, UnavailableError } from '../../src/errors.js';
 import { openDatabase } from '../../src/storage/index.js';
 
@@ -57,4 +59,19 @@ test('what cannot be opened says why', () => {
   expect(() => openDatabase(path)).toThrow(FileFormatError);
   expect(() => openDatabase(path)).toThrow(`${path} is not a sound SQLite database`);
   expect(() => openDatabase(folder)).toThrow(UnavailableError);
+});
+
+// better-sqlite3 12 on Node.js from 24.19 on ends in an abort here.
+test('statements may be collected while no code runs', () => {
+  const room = pathToFileURL(join(__dirname, '..', '..', 'dist', 'storage', 'index.js')).href;
+  const code = `
+    const { openDatabase } = await import(${JSON.stringify(room)});
+    const database = openDatabase(':memory:');
+    for (let i = 0; i < 60_000; i++) database.prepare('select ' + i).get();
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    process.stdout.write('alive');`;
+  const { stdout, stderr, status } = spawnSync(process.execPath, ['--input-type=module', '-e', code], {
+    encoding: 'utf8',
+  });
+  expect({ stdout, stderr, status }).toEqual({ stdout: 'alive', stderr: '', status: 0 });
 });
