@@ -19,14 +19,18 @@ export function addGlobalFlags(command: Command): Command {
     .option('--json', 'print data as JSON', false);
 }
 
-/** Reads global flags wherever they stand on the line. `flags` are settings from the command's own options. */
+/** Reads global flags wherever they stand on the line. `flags` are settings from the command's own options, which win. */
 export function contextOf(command: Command, flags: Readonly<Record<string, unknown>> = {}): CliContext {
   const options = command.optsWithGlobals<{
     config?: string;
     set?: Record<string, unknown>;
     json?: boolean;
   }>();
-  const config = loadConfig({ file: options.config, flags: { ...options.set, ...flags } });
+  const given = Object.entries(flags).filter(([, value]) => value !== undefined);
+  const config = loadConfig({
+    file: options.config,
+    flags: { ...options.set, ...Object.fromEntries(given) },
+  });
   return { config, output: createOutput({ json: options.json ?? false }), signal: interruption() };
 }
 

@@ -1,0 +1,11 @@
+import { Command } from 'commander';
+import { addGlobalFlags, contextOf } from '../../src/cli/context.js';
+
+const config = (line: string[], flags: Record<string, unknown>) =>
+  contextOf(addGlobalFlags(new Command()).parse(line, { from: 'user' }), flags).config;
+
+test('a flag that is not on the line leaves --set alone; one that is wins', () => {
+  const line = ['--set', 'retrieval.index=mine', '--set', 'retrieval.ef=64'];
+  expect(config(line, { 'retrieval.index': undefined }).retrieval).toMatchObject({ index: 'mine', ef: 64 });
+  expect(config(line, { 'retrieval.index': 'other' }).retrieval).toMatchObject({ index: 'other', ef: 64 });
+});
