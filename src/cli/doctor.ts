@@ -3,10 +3,12 @@ import { statfs } from 'node:fs/promises';
 import { freemem, totalmem } from 'node:os';
 import { Command } from 'commander';
 import { type Config, homeFolder, indexesFolder } from '../config/index.js';
+import { NotFoundError, SearchloopError } from '../errors.js';
 import { listModels } from '../model/index.js';
-import { listIndexes } from '../retrieval/index.js';
+import { describeIndex, indexFolder } from '../retrieval/index.js';
 import { runtimeReport } from '../runtime/index.js';
 import { contextOf } from './context.js';
+import { counted } from './counted.js';
 import { styled } from './output.js';
 
 interface Check {
@@ -49,7 +51,7 @@ async function runtimeCheck(): Promise<Check> {
   try {
     const report = await runtimeReport();
     const { kind, onnxruntimeVersion, fallbackReason, cpuModel, threads } = report;
-    const found = `onnxruntime ${onnxruntimeVersion}, ${threads} threads, ${cpuModel}`;
+    const found = `onnxruntime ${onnxruntimeVersion}, ${counted(threads, 'thread')}, ${cpuModel}`;
     return kind === 'c-api'
       ? { name: 'runtime', state: 'good', found }
       : { name: 'runtime', state: 'weak', found: `${found}; slower binding in use: ${fallbackReason}` };
@@ -87,8 +89,9 @@ function pipCheck(): Check {
 
 async function modelChecks(config: Config): Promise<Check[]> {
   const ids = (await listModels(homeFolder(config))).map(({ id }) => id);
-  return [config.model.policy].map((id) => ({
-    name: 'policy',
+  const { policy, embedder } = config.model;
+  return Object.entries({ policy, embedder }).map(([name, id]) => ({
+    name,
     state: ids.includes(id) ? 'good' : 'weak',
     found: ids.includes(id) ? id : `${id} is not imported yet; searchloop setup brings it`,
   }));
@@ -97,8 +100,13 @@ async function modelChecks(config: Config): Promise<Check[]> {
 async function indexCheck(config: Config): Promise<Check> {
   const { kind, index, remoteUrl } = config.retrieval;
   if (kind === 'remote') return { name: 'index', state: 'good', found: `remote ${remoteUrl}` };
-  const found = (await listIndexes(indexesFolder(config))).find(({ folder }) => folder.endsWith(`/${index}`));
-  if (found === undefined) return { name: 'index', state: 'weak', found: `${index} is not built yet` };
-  if ('error' in found) return { name: 'index', state: 'bad', found: found.error };
-  return { name: 'index', state: 'good', found: `${index}, ${found.passageCount} passages` };
+  try {
+    const { passageCount } = await describeIndex(indexFolder(indexesFolder(config), index));
+    return { name: 'index', state: 'good', found: `${index}, ${counted(passageCount, 'passage')}` };
+  } catch (error) {
+    if (error instanceof NotFoundError)
+      return { name: 'index', state: 'weak', found: `${index} is not built yet` };
+    if (error instanceof SearchloopError) return { name: 'index', state: 'bad', found: error.message };
+    throw error;
+  }
 }

@@ -18,6 +18,7 @@ import {
 } from '../retrieval/index.js';
 import { confirm } from './confirm.js';
 import { type CliContext, contextOf } from './context.js';
+import { counted } from './counted.js';
 import { withProgress } from './progress-rate.js';
 
 /** Without a known number of passages, figures are for this many. */
@@ -176,7 +177,7 @@ async function pull(plan: Plan, embedder: Embedder, flags: PullFlags, context: C
       onNote: output.note,
       signal,
     });
-    const count = `${manifest.passages.count} passages in ${folder}`;
+    const count = `${counted(manifest.passages.count, 'passage')} in ${folder}`;
     const line = built ? `built: ${corpus.id}: ${count}` : `${corpus.id} is there already: ${count}`;
     const use = `use it with --set retrieval.index=${corpus.id}; the download is kept in ${file}`;
     output.result({ corpus, folder, rates, reckoning, manifest, file, built }, `${line}\n${use}`);

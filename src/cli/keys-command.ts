@@ -26,7 +26,7 @@ export function keysCommand(): Command {
       const keys = await withStore(config, (store) => store.keys());
       output.result(
         keys.map(({ digest: _digest, ...shown }) => shown),
-        keys.map(line).join('\n'),
+        keys.length === 0 ? 'no keys' : keys.map(line).join('\n'),
       );
     });
   command

@@ -3,6 +3,7 @@
 import { styleText } from 'node:util';
 import cliProgress from 'cli-progress';
 import type { OnProgress } from '../util/progress.js';
+import { unitAfter } from './counted.js';
 
 type Style = Parameters<typeof styleText>[0];
 
@@ -75,7 +76,8 @@ function lineProgress(): { on: OnProgress; stop(): void } {
       last = now;
       lastStage = stage;
       const share = total ? ` (${Math.floor((100 * done) / total)} %)` : '';
-      process.stderr.write(`${stage}: ${done}${total === null ? '' : ` of ${total}`} ${unit}${share}\n`);
+      const counts = total === null ? `${done}` : `${done} of ${total}`;
+      process.stderr.write(`${stage}: ${counts} ${unitAfter(total ?? done, unit)}${share}\n`);
     },
   };
 }

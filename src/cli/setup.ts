@@ -3,6 +3,7 @@ import { homeFolder } from '../config/index.js';
 import { ensureModel, preparePrecision } from '../model/index.js';
 import { ensureDemoIndex, locateEncoder } from '../retrieval/index.js';
 import { contextOf } from './context.js';
+import { counted } from './counted.js';
 
 /** Fetches and converts the configured models and builds the demo index, so that later starts find all ready. */
 export function setupCommand(): Command {
@@ -29,7 +30,7 @@ export function setupCommand(): Command {
           [
             `policy    ${policy.record.id}, ${graphs.precision}`,
             `embedder  ${embedder.id}`,
-            `index     ${demo.manifest.name}, ${demo.manifest.passages.count} passages${demo.built ? ', built now' : ''}`,
+            `index     ${demo.manifest.name}, ${counted(demo.manifest.passages.count, 'passage')}${demo.built ? ', built now' : ''}`,
           ].join('\n'),
         );
       } finally {

@@ -3,6 +3,7 @@
 import { join } from 'node:path';
 import type { RlEvents, RunFolder, TrainingOutcome } from '../loop/index.js';
 import { type MetricsRow, readMetrics } from '../training/index.js';
+import { counted } from './counted.js';
 import { liveChart } from './live-chart.js';
 import type { Output } from './output.js';
 
@@ -38,7 +39,8 @@ export async function openTrainView(output: Output, run: RunFolder): Promise<Tra
   let seen = 0;
   return {
     onRollout(done, total, step) {
-      if (done % ROLLOUTS_A_LINE === 0 || done === total) note(`step ${step}: ${done} of ${total} rollouts`);
+      if (done % ROLLOUTS_A_LINE === 0 || done === total)
+        note(`step ${step}: ${done} of ${counted(total, 'rollout')}`);
     },
     onStep(report, steps) {
       rows.push({ step: report.step, ...report.metrics });
@@ -65,7 +67,7 @@ export async function openTrainView(output: Output, run: RunFolder): Promise<Tra
 export function outcomeText(outcome: TrainingOutcome, run: string): string {
   const { steps, step, version, folder, adapter } = outcome;
   return [
-    `${steps} steps; version ${version.slice(0, 12)} of step ${step}`,
+    `${counted(steps, 'step')}; version ${version.slice(0, 12)} of step ${step}`,
     adapter === null ? `weights  ${folder}` : `adapter  ${adapter}`,
     `figures  ${join(run, 'metrics.jsonl')}`,
   ].join('\n');

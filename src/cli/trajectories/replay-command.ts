@@ -3,6 +3,7 @@ import { IntegrityError, NotFoundError } from '../../errors.js';
 import type { TrajectoryRecord } from '../../trajectory/index.js';
 import { openIndex, openPolicyModel } from '../application.js';
 import { type CliContext, contextOf } from '../context.js';
+import { counted } from '../counted.js';
 import { withStore } from '../store.js';
 import { type ReplayReport, replayRecord } from './replay.js';
 
@@ -58,14 +59,14 @@ function textOf(report: ReplayReport, isSame: boolean): string {
   const { scored, tokens, meanDifference, largestDifference, largestAt, changedTokens, changedSearches } =
     report;
   return [
-    `${scored} of ${tokens} tokens were sampled; scored again:`,
+    `sampled ${scored} of ${counted(tokens, 'token')}; scored again:`,
     `log-probabilities differ by ${meanDifference.toFixed(5)} on average, at most ${largestDifference.toFixed(5)} (token ${largestAt ?? '-'})`,
     changedTokens === null
       ? 'not greedy: there is no one text to come out again'
-      : `greedy: ${changedTokens === 0 ? 'every token is the likeliest again' : `${changedTokens} tokens are not the likeliest now`}`,
+      : `greedy: ${changedTokens === 0 ? 'every token is the likeliest again' : `not the likeliest now: ${counted(changedTokens, 'token')}`}`,
     changedSearches === null
       ? 'searches were not repeated: none, or the index has changed since'
-      : `searches: ${changedSearches} gave other passages`,
+      : `searches that gave other passages: ${changedSearches}`,
     isSame ? 'the record holds' : 'THE RECORD DOES NOT COME OUT THE SAME',
   ].join('\n');
 }

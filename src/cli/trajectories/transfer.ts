@@ -12,6 +12,7 @@ import {
   type TrajectoryStore,
 } from '../../trajectory/index.js';
 import { contextOf } from '../context.js';
+import { counted } from '../counted.js';
 import { withStore } from '../store.js';
 import { auditorOf } from './auditor.js';
 
@@ -42,7 +43,7 @@ export function exportCommand(): Command {
         if (flags.output === undefined) for await (const line of lines) process.stdout.write(line);
         else await pipeline(lines, createWriteStream(flags.output), { signal });
       });
-      output.note(`${written} answers`);
+      output.note(counted(written, 'answer'));
       if (flags.output !== undefined) output.result({ exported: written, file: flags.output }, flags.output);
     });
 }
@@ -81,7 +82,7 @@ export function importCommand(): Command {
       const { imported, present, feedback, orphans } = counts;
       context.output.result(
         counts,
-        `${imported} answers, ${present} were there already, ${feedback} pieces of feedback${orphans > 0 ? `, ${orphans} name answers that are not here` : ''}`,
+        `${counted(imported, 'answer')}, ${present} there already, ${counted(feedback, 'piece')} of feedback${orphans > 0 ? `, ${orphans} for answers that are not here` : ''}`,
       );
     });
 }
