@@ -10,6 +10,7 @@ import { addGlobalFlags } from './context.js';
 import { doctorCommand } from './doctor.js';
 import { evaluateCommand } from './evaluate.js';
 import { indexCommand } from './index-command.js';
+import { interruptedText } from './interrupted.js';
 import { keysCommand } from './keys-command.js';
 import { loopCommand } from './loop-command.js';
 import { modelsCommand } from './models.js';
@@ -30,11 +31,15 @@ export async function runCli(argv: readonly string[]): Promise<number> {
       .showHelpAfterError('(--help shows the usage)'),
   );
   for (const command of commands()) program.addCommand(throwing(command));
+  let running: Command | null = null;
+  program.hook('preAction', (_program, command) => {
+    running = command;
+  });
   try {
     await program.parseAsync([...argv], { from: 'user' });
     return typeof process.exitCode === 'number' ? process.exitCode : 0;
   } catch (error) {
-    return exitCodeOf(error);
+    return exitCodeOf(error, running);
   }
 }
 
@@ -62,10 +67,10 @@ function commands(): Command[] {
   ];
 }
 
-function exitCodeOf(error: unknown): number {
+function exitCodeOf(error: unknown, command: Command | null): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   if (error instanceof CancelledError) {
-    process.stderr.write('interrupted; run the same command again to go on\n');
+    process.stderr.write(`${interruptedText(command)}\n`);
     return 130;
   }
   process.stderr.write(`error: ${faultText(error)}\n`);

@@ -62,6 +62,7 @@ export async function withTrainer(
   const start = flags.adapter === undefined ? null : readAdapter(flags.adapter, decoder).digest;
   const identity = runIdentity(settings, { model: model.record.digest, precision, start, ...inputs });
   const run = await openRun(flags.output, { identity, resume: flags.resume, onNote: output.note, signal });
+  if (flags.resume && run.from === null) output.note(`no run in ${flags.output} yet: a new one begins`);
   const spec: DecoderSpec = {
     home,
     modelId: model.record.id,

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { runCli } from '../../src/cli/index.js';
 import { importModel } from '../../src/model/index.js';
 import { madeExamples } from '../training/support/examples.js';
+import { runBuilt } from './support/built-cli.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'searchloop-cli-train-'));
 const home = join(folder, 'home');
@@ -96,6 +97,26 @@ test('sft trains, plots, exports and goes on only where it may', async () => {
   const merged = join(folder, 'merged');
   expect(await cli('models', 'export', '--merged', '-a', adapter, '-o', merged)).toMatchObject({ code: 0 });
   expect(existsSync(join(merged, 'tiny.gguf')) && existsSync(join(merged, 'config.json'))).toBe(true);
+});
+
+test('--resume where no run is begins one and says so; Ctrl-C then says how to go on', async () => {
+  const run = join(folder, 'stopped');
+  const line = ['train', 'sft', '-d', data, '-o', run, ...sizes];
+  const settings = {
+    'paths.home': home,
+    'model.policy': 'tiny',
+    'engine.precision': 'fp32',
+    'training.threads': '1',
+    'training.epochs': '10000',
+  };
+  let sent = false;
+  const stopped = await runBuilt([...line, '--resume'], settings, (child, { stderr }) => {
+    if (!sent && stderr.includes('step 2/')) sent = child.kill('SIGINT');
+  });
+  expect(stopped).toMatchObject({ code: 130, stderr: expect.stringContaining(`no run in ${run} yet`) });
+  expect(stopped.stderr).toMatch(/\ninterrupted; run the same command again to go on\n$/);
+  const again = await runBuilt(line, settings);
+  expect(again).toMatchObject({ code: 2, stderr: expect.stringMatching(/add --resume/) });
 });
 
 test('wrong lines end with usage errors', async () => {
