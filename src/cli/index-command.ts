@@ -1,7 +1,7 @@
-import { join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
-import { indexesFolder } from '../config/index.js';
-import { InvalidInputError } from '../errors.js';
+import { type Config, indexesFolder } from '../config/index.js';
+import { InvalidInputError, NotFoundError } from '../errors.js';
 import {
   addToIndex,
   buildIndex,
@@ -17,6 +17,7 @@ import {
   verifyIndex,
 } from '../retrieval/index.js';
 import { contextOf } from './context.js';
+import { counted } from './counted.js';
 import { pullCommand } from './index-pull.js';
 import { withProgress } from './progress-rate.js';
 
@@ -49,11 +50,11 @@ function buildCommand(): Command {
   return new Command('build')
     .description('build an index; after Ctrl-C or a crash the same command goes on')
     .requiredOption(
-      '-i, --input <path>',
+      '--input <path>',
       'JSONL of passages (plain or .gz), a Wikipedia dump (.xml, .xml.bz2), or a folder of .txt and .md files',
     )
-    .option('-o, --output <folder>', 'folder of the index (default: <name> in the index folder)')
-    .option('-n, --name <name>', 'name of the index (default: name of the output folder)')
+    .option('-n, --name <name>', 'name of the index, which lies under it in the index folder')
+    .option('-o, --output <folder>', 'another folder; its name is that of the index where --name gives none')
     .option('--skip-bad', 'count entries that cannot be read, and go on', false)
     .option('--restart', 'throw away an unfinished build in the folder', false)
     .option('--m <links>', 'links of a passage in the graph (default: 16)', wholeNumber)
@@ -63,8 +64,8 @@ function buildCommand(): Command {
       const context = contextOf(self);
       const { config, output, signal } = context;
       if (flags.output === undefined && flags.name === undefined)
-        throw new InvalidInputError('expected --output or --name');
-      const folder = flags.output ?? join(indexesFolder(config), flags.name as string);
+        throw new InvalidInputError('expected --name or --output');
+      const folder = resolve(flags.output ?? join(indexesFolder(config), flags.name as string));
       await withProgress(context, async (onProgress) => {
         const encoder = await locateEncoder(config, { onProgress, signal });
         const embedder = await openParallelEmbedder(encoder, { workers: flags.workers });
@@ -72,12 +73,30 @@ function buildCommand(): Command {
           const { input, name, skipBad, restart, m, efConstruction } = flags;
           const options = { input, output: folder, name, skipBad, restart, M: m, efConstruction };
           const manifest = await buildIndex({ ...options, embedder, onProgress, signal });
-          output.result({ folder, manifest }, `built: ${summaryText(await describeIndex(folder))}`);
+          const use = `use it with --set retrieval.index=${settingOf(folder, config)}`;
+          output.result({ folder, manifest }, `built: ${summaryText(await describeIndex(folder))}\n${use}`);
         } finally {
           await embedder.close();
         }
       });
     });
+}
+
+/** What `retrieval.index` must be for a server to find the folder, as a shell reads it. */
+function settingOf(folder: string, config: Config): string {
+  const name = basename(folder);
+  const value = dirname(folder) === indexesFolder(config) && !isJson(name) ? name : folder;
+  return /^[\w./@+-]+$/.test(value) ? value : `'${value.replaceAll("'", `'\\''`)}'`;
+}
+
+/** Whether `--set` would take it for something else than a text, such as a number. */
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function listCommand(): Command {
@@ -174,7 +193,7 @@ function addCommand(): Command {
           const result = await addToIndex({ folder, input, skipBad, embedder, onProgress, signal });
           output.result(
             result,
-            `added ${result.added}; index "${result.name}" has ${result.passageCount} passages`,
+            `added ${result.added}; index "${result.name}" has ${counted(result.passageCount, 'passage')}`,
           );
         } finally {
           await embedder.close();
@@ -192,16 +211,19 @@ function removeCommand(): Command {
       const { config, output } = contextOf(self);
       const folder = indexFolder(indexesFolder(config), flags.index ?? config.retrieval.index);
       const result = await removeFromIndex(folder, ids);
-      output.result(
-        result,
-        `removed ${result.removed}; index "${result.name}" has ${result.passageCount} passages`,
-      );
+      const { name, removed, passageCount, unknown } = result;
+      if (unknown.length < ids.length)
+        output.result(result, `removed ${removed}; index "${name}" has ${counted(passageCount, 'passage')}`);
+      if (unknown.length > 0)
+        throw new NotFoundError(
+          `index "${name}" has no passage ${unknown.map((id) => `"${id}"`).join(', ')}`,
+        );
     });
 }
 
 function summaryText({ folder, manifest, passageCount }: IndexSummary): string {
   const { name, embedder, graph } = manifest;
-  return `${name}: ${passageCount} passages, ${embedder.id} (${graph.dimension}), ${folder}`;
+  return `${name}: ${counted(passageCount, 'passage')}, ${embedder.id} (${graph.dimension}), ${folder}`;
 }
 
 function faultText({ folder, error }: IndexFault): string {

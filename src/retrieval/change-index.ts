@@ -54,16 +54,17 @@ export async function addToIndex(options: AddOptions): Promise<ChangeResult & In
   }
 }
 
-/** Removes passages from an index on disk; unknown ids are ignored. */
+/** Removes passages from an index on disk. @returns also the ids that it has no passage of */
 export async function removeFromIndex(
   folder: string,
   ids: readonly string[],
-): Promise<ChangeResult & IndexState> {
+): Promise<ChangeResult & IndexState & { readonly unknown: readonly string[] }> {
   const index = await LocalIndex.open(folder, { withGraph: true });
   try {
+    const unknown = ids.filter((id) => !index.has(id));
     const result = await index.change([], ids);
-    await index.fold();
-    return { ...result, ...stateOf(index) };
+    if (result.removed > 0) await index.fold();
+    return { ...result, unknown, ...stateOf(index) };
   } finally {
     index.close();
   }

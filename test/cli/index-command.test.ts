@@ -1,11 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { importModel } from '../../src/model/index.js';
 import type { IndexManifest } from '../../src/retrieval/index.js';
+import { type Outcome, runBuilt } from './support/built-cli.js';
 
-const main = resolve(__dirname, '..', '..', 'dist', 'main.js');
 const fixtures = resolve(__dirname, '..', 'fixtures');
 const WORDS = 'river lake mountain city king queen poem war peace treaty bridge tower ship captain'.split(
   ' ',
@@ -24,12 +24,6 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-interface Outcome {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
 /** Runs the built command line; `watch` sees it while it runs. */
 function run(
   args: readonly string[],
@@ -40,17 +34,7 @@ function run(
     'paths.home': home,
     'paths.indexes': join(folder, 'indexes'),
   };
-  const flags = Object.entries(settings).flatMap(([key, value]) => ['--set', `${key}=${value}`]);
-  const child = spawn(process.execPath, [main, 'index', ...args, ...flags]);
-  let [stdout, stderr] = ['', ''];
-  child.stdout.on('data', (chunk) => {
-    stdout += chunk;
-  });
-  child.stderr.on('data', (chunk) => {
-    stderr += chunk;
-    watch(child, stderr);
-  });
-  return new Promise((done) => child.on('close', (code) => done({ code, stdout, stderr })));
+  return runBuilt(['index', ...args], settings, (child, { stderr }) => watch(child, stderr));
 }
 
 function writeCorpus(name: string, count: number): string {
@@ -146,7 +130,7 @@ test('build, list, info, search, add, remove', async () => {
 test('exit codes: 2 for wrong usage and bad input, 1 for an index that cannot be used', async () => {
   const cases: [string[], number, string][] = [
     [['build'], 2, '--input'],
-    [['build', '--input', join(folder, 'x.jsonl')], 2, '--output or --name'],
+    [['build', '--input', join(folder, 'x.jsonl')], 2, '--name or --output'],
     [['build', '--input', join(folder, 'x.jsonl'), '--name', 'x'], 1, 'no such file'],
     [['search', 'x', '-k', '0', '-i', 'none'], 2, 'whole number'],
     [['search', 'x', '-i', 'none'], 1, 'no folder'],
@@ -159,6 +143,32 @@ test('exit codes: 2 for wrong usage and bad input, 1 for an index that cannot be
   const outcomes = await Promise.all(cases.map(([args]) => run(args)));
   expect(outcomes.map(({ code }) => code)).toEqual(cases.map(([, code]) => code));
   for (const [i, [, , message]] of cases.entries()) expect(outcomes[i]?.stderr).toContain(message);
+  expect(existsSync(join(folder, 'indexes', 'bad'))).toBe(false);
+}, 120_000);
+
+test('after a build it is said how a server finds the index; what is unknown cannot be removed', async () => {
+  const input = writeCorpus('three.jsonl', 3);
+  const inside = await run(['build', '--input', input, '--name', 'three']);
+  expect(inside.stdout).toContain(`3 passages, tiny-bert (64), ${join(folder, 'indexes', 'three')}\n`);
+  expect(inside.stdout).toMatch(/--set retrieval\.index=three\n$/);
+  const place = join(folder, 'elsewhere');
+  const outside = await run(['build', '--input', input, '--output', place]);
+  expect(outside.stdout).toContain(`--set retrieval.index=${place}\n`);
+  const found = await run([
+    'search',
+    'river',
+    '--kind',
+    'bm25',
+    '--json',
+    '--set',
+    `retrieval.index=${place}`,
+  ]);
+  expect(JSON.parse(found.stdout).index).toMatchObject({ name: 'elsewhere', passageCount: 3 });
+
+  const some = await run(['remove', 'nope', 'p0', 'p1', '-i', place]);
+  expect(some).toMatchObject({ code: 1, stdout: 'removed 2; index "elsewhere" has 1 passage\n' });
+  expect(some.stderr).toBe('error: index "elsewhere" has no passage "nope"\n');
+  expect(await run(['remove', 'p1', '-i', place])).toMatchObject({ code: 1, stdout: '' });
 }, 120_000);
 
 test('a damaged index is refused by search and verify', async () => {

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { mkdir, rm } from 'node:fs/promises';
+import { mkdir, rm, rmdir } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { InvalidInputError, UnavailableError } from '../../errors.js';
 import { openDatabase } from '../../storage/index.js';
@@ -39,7 +39,8 @@ export const GRAPH_DEFAULTS = { metric: 'cosine', M: 16, efConstruction: 200 } a
 
 /**
  * Builds an index: reads passages, embeds them, joins the vectors to a graph, publishes the folder. Memory is
- * bounded but for the graph. After a kill or Ctrl-C the same call goes on where it stopped.
+ * bounded but for the graph. After a kill or Ctrl-C the same call goes on where it stopped. One that fails before
+ * it has a passage leaves nothing behind.
  * @throws {InvalidInputError} a bad entry, or an unfinished build of another request in the folder
  * @throws {UnavailableError} another process is building in the folder
  * @throws {CancelledError} the signal fired; the work so far is kept
@@ -51,12 +52,18 @@ export async function buildIndex(options: BuildOptions): Promise<IndexManifest> 
   const place = buildFolder(output);
   const reader = await openReader(options.input);
   const settings = settingsOf(options);
-  await mkdir(output, { recursive: true });
+  const isNew = (await mkdir(output, { recursive: true })) !== undefined;
   await beginBuild(place, requestOf(reader, settings, options), options.restart ?? false);
   // A build that was stopped between its last stage and its end only needs its files moved.
   const earlier = await publishStaged(output, place);
   if (earlier !== null) return earlier;
-  await runStages(place, reader, name, settings, options);
+  try {
+    await runStages(place, reader, name, settings, options);
+  } catch (error) {
+    // Refused where something is left to go on with.
+    if (isNew) await rmdir(output).catch(() => {});
+    throw error;
+  }
   return (await publishStaged(output, place)) as IndexManifest;
 }
 
@@ -84,6 +91,10 @@ async function runStages(
       embedder: embedder.info,
       settings,
     });
+  } catch (error) {
+    // Nothing to go on with; while the lock still keeps others out.
+    if (store.count === 0) await rm(place.folder, { recursive: true, force: true });
+    throw error;
   } finally {
     store.close();
   }

@@ -79,6 +79,10 @@ export class LocalIndex {
     return this.#store.snapshotId;
   }
 
+  has(id: string): boolean {
+    return this.#store.labelOf(id) !== null;
+  }
+
   passages(labels: readonly number[]): StoredPassage[] {
     return this.#store.byLabels(labels);
   }

@@ -141,6 +141,8 @@ test('an input without passages, and an embedder that gives no direction, are er
   const input = join(folder(), 'corpus.jsonl');
   writeFileSync(input, '\n\n');
   await expect(build({ input })).rejects.toThrow(InvalidInputError);
+  // Nothing to go on with, so nothing is left.
+  expect(existsSync(join(folder(), 'index'))).toBe(false);
   writeCorpus(input, makePassages(3));
   const zeros: Embedder = { ...embedder, embed: async (texts) => new Float32Array(16 * texts.length) };
   await expect(build({ input, embedder: zeros, restart: true })).rejects.toThrow(RetrievalError);
@@ -148,8 +150,9 @@ test('an input without passages, and an embedder that gives no direction, are er
 
 test('an unfinished build of another request is not mixed with this one', async () => {
   const input = writeCorpus(join(folder(), 'corpus.jsonl'), makePassages(50));
-  const signal = AbortSignal.abort();
-  await expect(build({ input, signal })).rejects.toThrow(CancelledError);
+  const controller = new AbortController();
+  const onProgress = (): void => controller.abort();
+  await expect(build({ input, onProgress, signal: controller.signal })).rejects.toThrow(CancelledError);
   await expect(build({ input, M: 8 })).rejects.toThrow(/M 16.*8/);
   await expect(build({ input, embedder: createWordEmbedder(8) })).rejects.toThrow('--restart');
   writeCorpus(input, makePassages(60));
