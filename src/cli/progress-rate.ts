@@ -2,13 +2,13 @@ import type { OnProgress, Progress } from '../util/progress.js';
 import type { CliContext } from './context.js';
 
 /** Shows the progress of some work, with its rate, until it ends or fails. */
-export async function withProgress(
+export async function withProgress<Result>(
   context: CliContext,
-  work: (onProgress: OnProgress) => Promise<void>,
-): Promise<void> {
+  work: (onProgress: OnProgress) => Promise<Result>,
+): Promise<Result> {
   const shown = context.output.progress();
   try {
-    await work(withRate(shown.on));
+    return await work(withRate(shown.on));
   } finally {
     shown.stop();
   }

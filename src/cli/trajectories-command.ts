@@ -1,8 +1,9 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { InvalidInputError } from '../errors.js';
+import { InvalidInputError, NotFoundError } from '../errors.js';
 import type { DeletionReport, RecordFilter, StoredHead } from '../trajectory/index.js';
 import { confirm } from './confirm.js';
-import { type CliContext, contextOf } from './context.js';
+import { contextOf } from './context.js';
+import { counted } from './counted.js';
 import { withProgress } from './progress-rate.js';
 import { wholeNumber } from './rollout-flags.js';
 import { withStore } from './store.js';
@@ -72,7 +73,7 @@ function listCommand(): Command {
         Promise.all([store.list(filter, { limit: flags.limit, order: 'newest' }), store.counts()]),
       );
       const { trajectories, feedback, quarantined, sizeBytes } = counts;
-      const total = `${trajectories} answers, ${feedback} pieces of feedback, ${quarantined} quarantined, ${(sizeBytes / 1e6).toFixed(1)} MB`;
+      const total = `${counted(trajectories, 'answer')}, ${counted(feedback, 'piece')} of feedback, ${quarantined} quarantined, ${(sizeBytes / 1e6).toFixed(1)} MB`;
       output.result({ trajectories: heads, counts }, [...heads.map(line), total].join('\n'));
     });
 }
@@ -84,7 +85,7 @@ function line(head: StoredHead): string {
     auditState === 'unchecked' ? 'not audited' : null,
     grade === null ? null : `reward ${grade.value.toFixed(2)} (${grade.source})`,
   ].filter((mark) => mark !== null);
-  const about = [method, adapterVersion.slice(0, 12), `${sampled} tokens`, ...marks].join(', ');
+  const about = [method, adapterVersion.slice(0, 12), counted(sampled, 'token'), ...marks].join(', ');
   const clip = (text: string): string => text.replace(/\s+/g, ' ').slice(0, 70);
   return `${id}  ${new Date(createdAt).toISOString()}  ${about}\n  ${clip(head.question)} -> ${clip(head.answer ?? '(none)')}`;
 }
@@ -105,12 +106,22 @@ function deleteCommand(): Command {
         throw new InvalidInputError('expected ids, --user, --key, --before or --after: what to delete');
       await withStore(config, async (store) => {
         const found = await store.list(filter, { limit: 1_000_000, order: 'oldest' });
-        if (found.length > 0 && !flags.yes && !(await confirm(`Delete ${found.length} answers?`, signal)))
-          return;
-        const report = await store.delete(filter);
-        output.result(report, reportText(report));
+        const question = `Delete ${counted(found.length, 'answer')}?`;
+        if (found.length > 0 && !flags.yes && !(await confirm(question, signal))) return;
+        if (found.length > 0 || ids.length === 0) {
+          const report = await store.delete(filter);
+          output.result(report, reportText(report));
+        }
+        refuseUnknown(ids, found);
       });
     });
+}
+
+/** @throws {NotFoundError} naming the ids that were not found */
+function refuseUnknown(ids: readonly string[], found: readonly Pick<StoredHead, 'id'>[]): void {
+  const known = new Set(found.map(({ id }) => id));
+  const unknown = ids.filter((id) => !known.has(id)).map((id) => `"${id}"`);
+  if (unknown.length > 0) throw new NotFoundError(`there is no such stored answer: ${unknown.join(', ')}`);
 }
 
 function reportText({ trajectories, feedback, batches, adapters }: DeletionReport): string {
@@ -120,7 +131,7 @@ function reportText({ trajectories, feedback, batches, adapters }: DeletionRepor
       : `  ${digest}: descends from one that was trained on them`,
   );
   return [
-    `deleted ${trajectories.length} answers, ${feedback} pieces of feedback, ${batches.length} batches`,
+    `deleted ${counted(trajectories.length, 'answer')}, ${counted(feedback, 'piece')} of feedback, ${counted(batches.length, 'batch', 'batches')}`,
     ...(reached.length === 0
       ? ['no adapter was trained on them']
       : ['adapters that were trained on them (these stay: remove or retrain them):', ...reached]),
@@ -134,9 +145,14 @@ function auditCommand(): Command {
     .action(async (ids: string[], flags: FilterFlags, self: Command) => {
       const context = contextOf(self);
       const summary = await withStore(context.config, async (store) => {
+        if (ids.length > 0)
+          refuseUnknown(ids, await store.list({ ids }, { limit: ids.length, order: 'oldest' }));
         await store.useAuditor(await auditorOf(context));
-        return auditAll(context, (onProgress) =>
-          store.audit(filterOf(flags, ids), { signal: context.signal, onProgress }),
+        return withProgress(context, (onProgress) =>
+          store.audit(filterOf(flags, ids), {
+            signal: context.signal,
+            onProgress: (done) => onProgress({ stage: 'audit', done, total: null, unit: 'answers' }),
+          }),
         );
       });
       const { checked, clean, quarantined, skipped } = summary;
@@ -149,17 +165,6 @@ function auditCommand(): Command {
       );
       if (quarantined.length > 0) process.exitCode = 1;
     });
-}
-
-async function auditAll<Result>(
-  context: CliContext,
-  work: (onProgress: (checked: number) => void) => Promise<Result>,
-): Promise<Result> {
-  let result: Result | undefined;
-  await withProgress(context, async (onProgress) => {
-    result = await work((done) => onProgress({ stage: 'audit', done, total: null, unit: 'answers' }));
-  });
-  return result as Result;
 }
 
 function timeOf(text: string): number {

@@ -1,0 +1,51 @@
+// `trajectories` and `keys` over a store.
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { runCli } from '../../src/cli/index.js';
+import { NO_NOTES, openTrajectoryStore } from '../../src/trajectory/index.js';
+import { makeRecord } from '../trajectory/store/support.js';
+
+let folder: string;
+let path: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'searchloop-store-commands-'));
+  path = join(folder, 'store.db');
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterEach(() => jest.restoreAllMocks());
+
+async function run(...args: string[]) {
+  const printed = { out: '', err: '' };
+  jest.spyOn(process.stdout, 'write').mockImplementation((text) => (printed.out += text) !== '');
+  jest.spyOn(process.stderr, 'write').mockImplementation((text) => (printed.err += text) !== '');
+  const code = await runCli([...args, '--set', `store.path=${path}`]);
+  jest.restoreAllMocks();
+  return { code, ...printed };
+}
+
+test('an answer that is not there: exit code 1, and what is there is removed', async () => {
+  const store = openTrajectoryStore({ storage: { kind: 'sqlite', path }, retry: false });
+  for (const id of ['a', 'b']) await store.put(makeRecord(id), NO_NOTES);
+  await store.close();
+
+  expect(await run('trajectories', 'delete', '-y', 'nope')).toEqual({
+    code: 1,
+    out: '',
+    err: 'error: there is no such stored answer: "nope"\n',
+  });
+  expect(await run('trajectories', 'audit', 'nope')).toMatchObject({
+    code: 1,
+    err: 'error: there is no such stored answer: "nope"\n',
+  });
+  const some = await run('trajectories', 'delete', '-y', 'nope', 'a', 'neither');
+  expect(some).toMatchObject({ code: 1, err: 'error: there is no such stored answer: "nope", "neither"\n' });
+  expect(some.out).toMatch(/^deleted 1 answer, 0 pieces of feedback, 0 batches\n/);
+  expect((await run('trajectories', 'list')).out).toMatch(/^b .*\n.*\n1 answer, 0 pieces of feedback/);
+  expect((await run('trajectories', 'delete', '-y', '--user', 'nobody')).code).toBe(0);
+});
+
+test('no keys are called that', async () => {
+  expect(await run('keys', 'list')).toEqual({ code: 0, out: 'no keys\n', err: '' });
+});
