@@ -10,6 +10,7 @@ import { openScorers } from '../reward/index.js';
 import { createTokenizer } from '../tokenizer/index.js';
 import { openIndex, openPolicyModel } from './application.js';
 import { type CliContext, contextOf } from './context.js';
+import { counted } from './counted.js';
 import { openConfiguredLoop } from './loop-house.js';
 import { withStore } from './store.js';
 
@@ -96,19 +97,44 @@ async function call(
   } catch (cause) {
     throw new UnavailableError(`no server answers at ${base}; --url names another`, { cause });
   }
-  const value = (await answer.json()) as LoopStatus & { error?: { message: string } };
-  if (!answer.ok)
-    throw new InvalidInputError(
-      `${base} answers ${answer.status}: ${value.error?.message ?? 'no reason given'}`,
-    );
-  return value;
+  const value = await bodyOf<LoopStatus & { error?: { message: string } }>(answer);
+  if (answer.ok && value !== null) return value;
+  const reason = value?.error?.message ?? 'no reason given';
+  if (answer.status === 404) throw new NotFoundError(await whyNoLoop(base, reason));
+  const message = `${base} answers ${answer.status}: ${reason}`;
+  // The server's state and the key's rights are no fault of the line.
+  throw answer.status === 400 ? new InvalidInputError(message) : new UnavailableError(message);
+}
+
+/** Null where it is no JSON: then it is no server of ours. */
+async function bodyOf<Body>(answer: Response): Promise<Body | null> {
+  try {
+    return (await answer.json()) as Body;
+  } catch {
+    return null;
+  }
+}
+
+/** A server's loop opens before the server calls itself ready. */
+async function whyNoLoop(base: string, reason: string): Promise<string> {
+  const ready = await fetch(new URL('/readyz', base)).catch(() => null);
+  const state = ready === null ? null : await bodyOf<{ status?: string; reasons?: string[] }>(ready);
+  if (state?.status === 'not ready')
+    return `no loop runs at ${base} yet, for the server is still starting: ${state.reasons?.join('; ') ?? reason}`;
+  if (ready?.ok && state?.status !== undefined)
+    return `no loop runs at ${base}: loop.enabled is false there, or the loop could not start (the server's log says why)`;
+  return `${base} answers 404: ${reason}`;
 }
 
 function runCommand(): Command {
   return new Command('run')
     .description('learn without a server: one step, and the gate where it is due')
-    .requiredOption('--once', 'one round (a server with loop.enabled goes on by itself)')
-    .action(async (_flags, self: Command) => {
+    .option('--once', 'needed: one round (a server with loop.enabled goes on by itself)')
+    .action(async (flags: { once?: boolean }, self: Command) => {
+      if (!flags.once)
+        throw new InvalidInputError(
+          'expected --once: the command makes one round and ends; for more, serve with loop.enabled=true',
+        );
       const context = contextOf(self);
       const status = await runOnce(context);
       context.output.result(status, statusText(status));
@@ -177,7 +203,7 @@ function regradeCommand(): Command {
         signal,
       };
       const done = await withStore(config, (store) => regrade(store, options));
-      output.result(done, `${done.graded} answers graded; nobody can tell of ${done.left}`);
+      output.result(done, `${counted(done.graded, 'answer')} graded; nobody can tell of ${done.left}`);
     });
 }
 
@@ -190,12 +216,17 @@ function statusText(status: LoopStatus): string {
     `step      ${status.step}, mode ${status.mode}`,
     `live      ${status.live}`,
     `versions  ${counts.published} published, ${counts.refused} refused, ${counts.rolled_back} rolled back`,
-    `labels    ${labels.answers} answers; ${labels.questions_to_train_on} questions to train on, ${labels.questions_to_judge_by} to judge by, ${labels.pairs} pairs`,
+    `labels    ${counted(labels.answers, 'answer')}; ${counted(labels.questions_to_train_on, 'question')} to train on, ${labels.questions_to_judge_by} to judge by, ${counted(labels.pairs, 'pair')}`,
+    ...(labels.questions_to_judge_by < labels.questions_needed_to_judge
+      ? [
+          `judging   not possible yet: a verdict takes ${labels.questions_needed_to_judge} questions; name a file of them in loop.gateData`,
+        ]
+      : []),
     ...(status.mode === 'logged' ? [`logged    ${labels.logged_usable} can be used; not:`, ...unusable] : []),
     ...(watch === null
       ? []
       : [
-          `watched   ${watch.version.slice(0, 12)} against ${watch.against.slice(0, 12)}: ${watch.pairs} pairs`,
+          `watched   ${watch.version.slice(0, 12)} against ${watch.against.slice(0, 12)}: ${counted(watch.pairs, 'pair')}`,
         ]),
     ...(gate === null ? [] : [`gate      ${gate.version.slice(0, 12)} ${gate.verdict}`]),
     ...(gate?.tests.map(({ passed, words }) => `  ${passed ? 'yes' : 'no '}  ${words}`) ?? []),

@@ -15,6 +15,7 @@ import {
   startPolicyModel,
 } from './application.js';
 import { contextOf } from './context.js';
+import { counted } from './counted.js';
 import { openConfiguredLoop } from './loop-house.js';
 import type { Output } from './output.js';
 import { keepRetention, openServerStore, recordKeeping } from './store.js';
@@ -150,12 +151,27 @@ async function startLoop(
       onFailure: (err, doing) => logger.error({ err }, `${doing} failed`),
       ...(signal === undefined ? {} : { signal }),
     });
+    warnOfFewQuestions(config, opened, logger);
     opened.loop.runInBackground();
     return opened;
   } catch (err) {
     logger.error({ err }, 'the loop cannot start; answers come from what is configured');
     return null;
   }
+}
+
+/** Labels of users' questions have not been read yet; they seldom come to so many. */
+function warnOfFewQuestions(config: Config, { loop }: OpenedLoop, logger: Logger): void {
+  const { questions_to_judge_by: there, questions_needed_to_judge: needed } = loop.status().labels;
+  if (there >= needed) return;
+  const data =
+    config.loop.gateData === null
+      ? 'loop.gateData is not set'
+      : `loop.gateData holds ${counted(there, 'question')}`;
+  logger.warn(
+    { there, needed },
+    `${data}, and a verdict takes ${needed}: no candidate is published before held-out questions, labelled by an admin or by two keys, make up for them`,
+  );
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

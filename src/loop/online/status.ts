@@ -10,6 +10,8 @@ export interface LoopFacts {
   readonly labelled: number;
   readonly replayable: number;
   readonly judging: number;
+  /** Fewest questions of a verdict. */
+  readonly judgingNeeded: number;
   readonly loggedUsable: number;
   readonly loggedUnusable: Readonly<Record<string, number>>;
   readonly pairs: number;
@@ -63,6 +65,7 @@ export function statusOf(state: LoopState, facts: LoopFacts) {
       answers: facts.labelled,
       questions_to_train_on: facts.replayable,
       questions_to_judge_by: facts.judging,
+      questions_needed_to_judge: facts.judgingNeeded,
       logged_usable: facts.loggedUsable,
       logged_unusable: facts.loggedUnusable,
       pairs: facts.pairs,
@@ -84,6 +87,7 @@ export function factsOf(
     labelled: labels.answers().length,
     replayable: labels.toReplay().size,
     judging: labels.toJudge().length + gateQuestions.length,
+    judgingNeeded: house.gate.questions,
     loggedUsable: usable.length,
     loggedUnusable: unusable,
     pairs: usablePairs({ ...house, settings }, labels, wasUsed).length,
