@@ -25,6 +25,7 @@ import { adapterFor, loadPrompts, METHODS, type MethodName } from '../rollout/in
 import { writeFileAtomic } from '../util/atomic-file.js';
 import { openIndex, openPolicyModel, openRunner, type StartOptions } from './application.js';
 import { type CliContext, contextOf } from './context.js';
+import { takenText } from './questions.js';
 import {
   addRolloutFlags,
   questionFile,
@@ -71,7 +72,7 @@ export function evaluateCommand(): Command {
 
 async function measure(flags: EvaluateFlags, context: CliContext): Promise<EvaluationReport> {
   const { config, output, signal } = context;
-  const questions = await chosenQuestions(flags, config);
+  const questions = await chosenQuestions(flags, context);
   const progress = output.progress();
   try {
     const start = { onProgress: progress.on, onNote: output.note, signal };
@@ -83,14 +84,25 @@ async function measure(flags: EvaluateFlags, context: CliContext): Promise<Evalu
   }
 }
 
-async function chosenQuestions(flags: EvaluateFlags, config: Config): Promise<Question[]> {
-  const sets = flags.sets?.split(',');
-  const questions = selectPart(await readQuestions(questionFile(config)), flags.split).filter(
-    ({ dataset }) => sets === undefined || sets.includes(dataset),
+async function chosenQuestions(
+  { sets, split, limit }: EvaluateFlags,
+  { config, output }: CliContext,
+): Promise<Question[]> {
+  const file = questionFile(config);
+  const all = await readQuestions(file);
+  const names = sets?.split(',');
+  const chosen = selectPart(all, split).filter(
+    ({ dataset }) => names === undefined || names.includes(dataset),
   );
-  if (questions.length === 0)
-    throw new NotFoundError(`no question of part "${flags.split}" in ${questionFile(config)}`);
-  return sampleOrder(questions).slice(0, flags.limit ?? questions.length);
+  const taken = sampleOrder(chosen).slice(0, limit ?? chosen.length);
+  const narrowed = [
+    ...(sets === undefined ? [] : [`--sets ${sets}`]),
+    ...(limit === undefined ? [] : [`--limit ${limit}`]),
+  ];
+  const text = takenText(file, { all, taken }, split, narrowed);
+  if (taken.length === 0) throw new NotFoundError(`no question to evaluate: ${text}`);
+  output.note(text);
+  return taken;
 }
 
 async function run(

@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { InvalidInputError } from '../errors.js';
-import { readQuestions, sampleOrder, selectPart } from '../evaluation/index.js';
+import { sampleOrder } from '../evaluation/index.js';
 import { sampleBest } from '../loop/index.js';
 import { readAdapter } from '../model/index.js';
 import { scoreRecord } from '../reward/index.js';
@@ -8,7 +8,9 @@ import { runSettings } from '../training/index.js';
 import { canonicalJson, sha256Hex } from '../util/digest.js';
 import { openIndex } from './application.js';
 import { type CliContext, contextOf } from './context.js';
+import { counted } from './counted.js';
 import { withProgress } from './progress-rate.js';
+import { trainingQuestions } from './questions.js';
 import { wholeNumber } from './rollout-flags.js';
 import { openRolloutHouse, rewardSettings } from './train-house.js';
 import { openTrainedModel } from './train-parts.js';
@@ -49,10 +51,8 @@ export function bestOfNCommand(): Command {
 async function sample(context: CliContext, flags: BestOfNFlags): Promise<void> {
   const { config, output, signal } = context;
   const settings = runSettings(config.training, 'grpo');
-  const questions = sampleOrder(selectPart(await readQuestions(flags.data), 'training')).slice(
-    0,
-    flags.count,
-  );
+  const { taken } = await trainingQuestions(flags.data, output.note);
+  const questions = sampleOrder(taken).slice(0, flags.count);
   if (questions.length === 0) throw new InvalidInputError(`${flags.data}: no question of the training part`);
   const model = await openTrainedModel(context);
   const { digest: version } = readAdapter(flags.adapter, model.decoder);
@@ -92,7 +92,8 @@ async function sample(context: CliContext, flags: BestOfNFlags): Promise<void> {
           onProgress,
           signal,
         });
-        output.result(summary, `${summary.trajectories} trajectories of ${summary.questions} questions`);
+        const made = counted(summary.trajectories, 'trajectory', 'trajectories');
+        output.result(summary, `${made} of ${counted(summary.questions, 'question')}`);
       });
     } finally {
       await house.close();

@@ -1,7 +1,7 @@
 // Reinforcement learning on the command line: engine, index and rewards put together with the trainer.
 
 import { ConfigError, InvalidInputError } from '../errors.js';
-import { evaluate, type Question, readQuestions, sampleOrder, selectPart } from '../evaluation/index.js';
+import { evaluate, type Question, sampleOrder, selectPart } from '../evaluation/index.js';
 import { type RlParts, trainRl } from '../loop/index.js';
 import { scoreRecord } from '../reward/index.js';
 import { createRolloutRunner } from '../rollout/index.js';
@@ -9,6 +9,7 @@ import { type AlgorithmName, runSettings } from '../training/index.js';
 import { sha256File } from '../util/digest.js';
 import { openIndex } from './application.js';
 import type { CliContext } from './context.js';
+import { trainingQuestions } from './questions.js';
 import { METHOD, openRolloutHouse, type RolloutHouse, rewardSettings } from './train-house.js';
 import { openTrainedModel, type TrainFlags, withTrainer } from './train-parts.js';
 import { openTrainView, outcomeText } from './train-view.js';
@@ -25,8 +26,7 @@ export async function trainOnRollouts(
     throw new ConfigError(
       'rollouts come from an engine that loads adapters: set training.trained=lora (presets of the papers train all weights)',
     );
-  const all = await readQuestions(flags.data);
-  const questions = selectPart(all, 'training');
+  const { all, taken: questions } = await trainingQuestions(flags.data, output.note);
   if (questions.length === 0) throw new InvalidInputError(`${flags.data}: no question of the training part`);
   const model = await openTrainedModel(context);
   const retriever = await openIndex(config, { onNote: output.note, signal });

@@ -2,13 +2,13 @@ import { Command, InvalidArgumentError } from 'commander';
 import { type Config, homeFolder } from '../config/index.js';
 import type { EngineInfo } from '../engine/index.js';
 import { ConfigError } from '../errors.js';
-import { readQuestions, selectPart } from '../evaluation/index.js';
 import {
   makeRivals,
   makeWarmStart,
   readWarmStart,
   type TeachingHouse,
   transcriptOf,
+  type WarmStartOptions,
   type WarmStartSummary,
 } from '../loop/index.js';
 import { ensureModel, preparePrecision } from '../model/index.js';
@@ -16,7 +16,10 @@ import { inlineEncoding, loadPrompts } from '../rollout/index.js';
 import { createTokenizer } from '../tokenizer/index.js';
 import { openIndex, type StartOptions } from './application.js';
 import { type CliContext, contextOf } from './context.js';
+import { counted } from './counted.js';
+import type { Output } from './output.js';
 import { withProgress } from './progress-rate.js';
+import { trainingQuestions } from './questions.js';
 import {
   addRolloutFlags,
   questionFile,
@@ -62,20 +65,38 @@ export function warmStartCommand(): Command {
     .option('--show <number>', 'print so many of them as text', wholeNumber, 0)
     .action(async (flags: WarmStartFlags, self: Command) => {
       const context = contextOf(self, settingsOf(withSmallSizes(flags)));
-      let summary: WarmStartSummary | null = null;
-      await withProgress(context, async (onProgress) => {
-        const { signal, output } = context;
-        summary = await make(flags, context, { onProgress, onNote: output.note, signal });
-      });
-      context.output.result(summary, JSON.stringify(summary, null, 2));
+      const { signal, output } = context;
+      const summary = await withProgress(context, (onProgress) =>
+        make(flags, context, { onProgress, onNote: output.note, signal }),
+      );
+      output.result(summary, summaryText(summary, flags.output));
     });
+}
+
+type Summary = WarmStartSummary & {
+  /** Questions of the validation part that were left out. */
+  readonly heldOut: number;
+};
+
+function summaryText({ trajectories, kinds, left, heldOut, tokens, trainedTokens }: Summary, file: string) {
+  const rows = (table: WarmStartSummary['kinds']): string[] =>
+    Object.entries(table).map(([set, counts]) => {
+      const parts = Object.entries(counts).map(([name, count]) => `${count} ${name}`);
+      return `  ${set}: ${parts.join(', ')}`;
+    });
+  return [
+    `${counted(trajectories, 'trajectory', 'trajectories')} in ${file}: ${counted(tokens, 'token')}, ${trainedTokens} of them to learn from`,
+    ...rows(kinds),
+    ...(Object.keys(left).length === 0 ? [] : ['questions that gave none:', ...rows(left)]),
+    ...(heldOut === 0 ? [] : [`left out: ${counted(heldOut, 'question')} of the validation part`]),
+  ].join('\n');
 }
 
 async function make(
   flags: WarmStartFlags,
   { config, output, signal }: CliContext,
   start: StartOptions,
-): Promise<WarmStartSummary> {
+): Promise<Summary> {
   const { info, tokenizer } = await policyOf(config, start);
   const retriever = flags.method === 'direct' ? null : await openIndex(config, start);
   try {
@@ -87,23 +108,35 @@ async function make(
       config: config.rollout,
       prompts: loadPrompts(config.rollout),
     };
-    const common = { house, output: flags.output, topK: config.rollout.topK, signal };
-    const onProgress = start.onProgress ? { onProgress: start.onProgress } : {};
+    const { onProgress } = start;
+    const common = {
+      house,
+      output: flags.output,
+      topK: config.rollout.topK,
+      signal,
+      ...(onProgress && { onProgress }),
+    };
+    const { method, count } = flags;
     const summary =
-      flags.method === 'search-r1'
-        ? await makeWarmStart({
-            ...common,
-            ...onProgress,
-            questions: selectPart(await readQuestions(questionFile(config)), 'training'),
-            count: flags.count,
-          })
-        : await makeRivals({ ...common, ...onProgress, method: flags.method, from: await fromFile(flags) });
+      method === 'search-r1'
+        ? await fromQuestions(questionFile(config), output, { ...common, count })
+        : { ...(await makeRivals({ ...common, method, from: await fromFile(flags) })), heldOut: 0 };
     for (const line of (await readWarmStart(flags.output)).slice(0, flags.show))
       output.note(transcriptOf(line, tokenizer));
     return summary;
   } finally {
     await retriever?.close();
   }
+}
+
+async function fromQuestions(
+  file: string,
+  output: Output,
+  options: Omit<WarmStartOptions, 'questions'>,
+): Promise<Summary> {
+  const { all, taken } = await trainingQuestions(file, output.note);
+  const summary = await makeWarmStart({ ...options, questions: taken });
+  return { ...summary, heldOut: all.length - taken.length };
 }
 
 async function fromFile(flags: WarmStartFlags) {

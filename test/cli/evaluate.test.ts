@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runCli } from '../../src/cli/index.js';
+import { isValidation } from '../../src/evaluation/index.js';
 import { importModel } from '../../src/model/index.js';
 
 const models = join(__dirname, '..', 'fixtures', 'models');
@@ -89,6 +90,27 @@ test('an adapter is named by its version in the settings', async () => {
   const { settings, overall } = JSON.parse(out);
   expect(settings.adapter).toMatch(/^[0-9a-f]{64}$/);
   expect(overall.questions).toBe(1);
+});
+
+test('what is left out is said', async () => {
+  const ids = Array.from({ length: 100 }, (_, i) => `n${i}`);
+  const chosen = [
+    ...ids.filter(isValidation).slice(0, 1),
+    ...ids.filter((id) => !isValidation(id)).slice(0, 3),
+  ];
+  const data = join(home, 'parts.jsonl');
+  const lines = chosen.map((id) => JSON.stringify({ id, question: `What is ${id}?`, golden_answers: [id] }));
+  writeFileSync(data, lines.join('\n'));
+  const part = await run('--data', data, '-m', 'direct', '--turn-tokens', '2');
+  expect(part).toMatchObject({ code: 0, out: expect.stringMatching(/\| overall \| 1 \|/) });
+  expect(part.err).toContain(`1 of 4 questions in ${data}: the validation part; --split all takes all\n`);
+  const none = await run('--data', data, '--sets', 'other');
+  expect(none).toMatchObject({
+    code: 1,
+    err: expect.stringContaining(
+      `0 of 4 questions in ${data}: the validation part, --sets other; --split all`,
+    ),
+  });
 });
 
 test.each([

@@ -54,9 +54,11 @@ export async function makeWarmStart(options: WarmStartOptions): Promise<WarmStar
   const lines = await linesSoFar(output, settingsDigest);
   const left: Record<string, Record<string, number>> = {};
   const done = new Set(lines.map(({ questionId }) => questionId));
+  const wanted = balancedOrder(questions).filter(({ id }) => !done.has(id));
+  const total = Math.min(count, lines.length + wanted.length);
   const writer = await openJsonLines(output);
   const report = (): void =>
-    options.onProgress?.({ stage: 'warm start', done: lines.length, total: count, unit: 'trajectories' });
+    options.onProgress?.({ stage: 'warm start', done: lines.length, total, unit: 'trajectories' });
   const keep = async (question: Question, line: WarmStartLine | string): Promise<void> => {
     const retries = lines.filter(({ kind }) => kind === 'retry').length;
     const tooMany = retries >= (options.retryShare ?? DEFAULT_RETRY_SHARE) * count;
@@ -69,7 +71,6 @@ export async function makeWarmStart(options: WarmStartOptions): Promise<WarmStar
     }
   };
   try {
-    const wanted = balancedOrder(questions).filter(({ id }) => !done.has(id));
     for (let at = 0; at < wanted.length && lines.length < count; at += AT_ONCE) {
       if (signal?.aborted) throw new CancelledError();
       const together = wanted.slice(at, at + AT_ONCE);
