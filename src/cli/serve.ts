@@ -18,11 +18,12 @@ import { contextOf } from './context.js';
 import { counted } from './counted.js';
 import { openConfiguredLoop } from './loop-house.js';
 import type { Output } from './output.js';
+import { wholeNumber } from './rollout-flags.js';
 import { keepRetention, openServerStore, recordKeeping } from './store.js';
 
 interface ServeOptions {
   readonly host?: string;
-  readonly port?: string;
+  readonly port?: number;
 }
 
 /** Listens at once; /readyz and requests say what is still loading. Ends on SIGINT or SIGTERM. */
@@ -30,12 +31,9 @@ export function serveCommand(): Command {
   return new Command('serve')
     .description('serve the OpenAI-compatible API; fetches models and builds the demo index where missing')
     .option('--host <address>', 'server.host')
-    .option('-p, --port <number>', 'server.port')
+    .option('-p, --port <number>', 'server.port', wholeNumber)
     .action(async (options: ServeOptions, self: Command) => {
-      const flags = {
-        'server.host': options.host,
-        'server.port': options.port === undefined ? undefined : Number(options.port),
-      };
+      const flags = { 'server.host': options.host, 'server.port': options.port };
       const { config, output, signal } = contextOf(self, flags);
       await serve(config, output, signal);
     });
