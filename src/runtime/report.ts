@@ -42,7 +42,7 @@ export interface RuntimeReport {
 
 /** @throws when onnxruntime cannot be reached in either way */
 export async function runtimeReport(): Promise<RuntimeReport> {
-  const native = await openContext().then(
+  const { library, reason } = await openContext().then(
     ({ library }) => ({ library, reason: null }),
     (error: Error) => ({ library: null, reason: error.message }),
   );
@@ -50,9 +50,9 @@ export async function runtimeReport(): Promise<RuntimeReport> {
   return {
     kind: runtime.kind,
     onnxruntimeVersion: runtime.version,
-    libraryPath: native.library?.path ?? null,
-    koffiVersion: native.library?.koffiVersion ?? null,
-    fallbackReason: native.reason,
+    libraryPath: library?.path ?? null,
+    koffiVersion: library?.koffiVersion ?? null,
+    fallbackReason: reason,
     cpuModel: cpus()[0]?.model.trim() ?? 'unknown',
     cpuFeatures: cpuFeatures(),
     threads: availableParallelism(),

@@ -18,24 +18,25 @@ const OPTIMIZE_ALL = 99;
 /** The runtime over the C API, for the thread that calls. @throws when koffi or the library cannot be loaded */
 export async function openNativeRuntime(): Promise<OnnxRuntime> {
   const context = await openContext();
+  const { api, library } = context;
   return {
     kind: 'c-api',
-    version: context.library.version,
+    version: library.version,
     openSession: async (graphFile, options) => openSession(context, graphFile, options),
     openWeights: (file, tensors) => openWeights(context, file, tensors),
     startRunner,
-    terminate: (handle) => requestTerminate(handle, context.api),
+    terminate: (handle) => requestTerminate(handle, api),
   };
 }
 
 function openSession(context: Context, graphFile: string, options: SessionOptions): InferenceSession {
-  const { api } = context;
+  const { api, library } = context;
   if (!existsSync(graphFile)) throw new NotFoundError(`graph file ${graphFile} does not exist`);
   const { session, weightsDone } = createSession(context, graphFile, options);
   const release = () => {
     api.releaseSession(session);
     weightsDone?.();
-    context.library.trimMemory();
+    library.trimMemory();
   };
   try {
     const inputs = valueInfos(api, session, 'input', graphFile);
