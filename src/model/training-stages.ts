@@ -6,7 +6,6 @@ import {
   type Graph,
   GraphBuilder,
   gradients,
-  type OpType,
   type SplitGraphs,
   splitAtSeeds,
   type Value,
@@ -31,8 +30,9 @@ function split(stage: StageBuilder, kept: readonly Value[]): SplitGraphs {
 /**
  * x [T, D] to rotated queries, keys and values.
  * Inputs: `x`; `attentionNorm.scale`; `<m>.weight`, `<m>.bias`, `<m>Norm.scale` as the model has them; `positions` int64
- * [1, T]; `cosines`, `sines` [P, headDim / 2]. Outputs `q`, `k`, `v` [1, T, heads * headDim].
- * Backward: `q.grad`, `k.grad`, `v.grad`, and `residual.grad` [T, D], what flows past attention; gives `x.grad`.
+ * [1, T]; `cosines`, `sines` [P, headDim / 2]. Outputs for each key head i: `q.<i>` [T, G * headDim], of the G = heads / kvHeads
+ * heads that share it, `k.<i>`, `v.<i>` [T, headDim].
+ * Backward: `q.<i>.grad`, `k.<i>.grad`, `v.<i>.grad`, and `residual.grad` [T, D], what flows past attention; gives `x.grad`.
  */
 export function beforeAttention(config: DecoderConfig, options: LayerStageOptions): SplitGraphs {
   const graph = new GraphBuilder('before attention');
@@ -61,9 +61,13 @@ export function beforeAttention(config: DecoderConfig, options: LayerStageOption
       attributes: { num_heads: count },
     });
   };
-  stage.result('q', project('q', heads));
-  stage.result('k', project('k', kvHeads));
-  stage.result('v', project('v', kvHeads));
+  for (const [module, count] of [
+    ['q', heads],
+    ['k', kvHeads],
+    ['v', kvHeads],
+  ] as const)
+    for (const [head, part] of keyHeads(graph, project(module, count), kvHeads).entries())
+      stage.result(`${module}.${head}`, part);
   const found = stage.differentiate(options.inputGradient ? [x] : []);
   if (options.inputGradient) {
     const residual = stage.late('residual.grad', ['T', hiddenSize]);
@@ -72,105 +76,100 @@ export function beforeAttention(config: DecoderConfig, options: LayerStageOption
   return split(stage, kept);
 }
 
+/** [1, T, width] to the [T, width / kvHeads] of each key head. */
+function keyHeads(graph: GraphBuilder, x: Value, kvHeads: number): readonly Value[] {
+  const width = Number(x.shape[2]);
+  const rows = graph.op('Reshape', [x, graph.integers([-1, width])], { name: `${x.name}.rows` });
+  const sizes = graph.integers(Array.from({ length: kvHeads }, () => width / kvHeads));
+  return kvHeads === 1 ? [rows] : graph.ops('Split', [rows, sizes], { attributes: { axis: 1 } });
+}
+
 /**
  * Attention of a block of Q queries to the E keys up to the last of them.
- * Inputs: `q` [Q, heads * headDim]; `k`, `v` [E, kvHeads * headDim]; `mask` [G * Q, E] added to the scores, the rows of the
- * G = heads / kvHeads heads of a query side by side. Output `o` [Q, heads * headDim].
- * Backward: `o`, `o.grad`; gives `q.grad`, and `k.grad`, `v.grad` added to `k.sum`, `v.sum`. The probabilities p
- * [kvHeads, G * Q, E] are kept as `probabilities` or computed again:
+ * Inputs for each key head i: `q.<i>` [Q, G * headDim], of the G = heads / kvHeads heads that share it; `k.<i>`, `v.<i>`
+ * [E, headDim]; and `mask` [G * Q, E] added to the scores, the rows of the G heads of a query side by side. Outputs `o.<i>`
+ * [Q, G * headDim].
+ * Backward: `o.<i>`, `o.<i>.grad`; gives `q.<i>.grad`, and `k.<i>.grad`, `v.<i>.grad` added to `k.<i>.sum`, `v.<i>.sum`. The
+ * probabilities p [G * Q, E] are kept as `probabilities.<i>` or computed again:
  *   dp = do v^T,  ds = p (dp - do . o),  dq = scale ds k,  dk = scale ds^T q,  dv = p^T do
+ * Key heads are matrices of their own: a head's scores stay in the cache between two nodes, all threads share every product,
+ * and nothing is turned round.
  * @see Dao et al. 2022, arXiv:2205.14135, appendix B.2
  */
 export function attentionBlock(config: DecoderConfig, keepProbabilities: boolean): SplitGraphs {
   const graph = new GraphBuilder('attention');
   const stage = new StageBuilder(graph, config, { kind: 'lora', ranks: {} });
-  const { heads, kvHeads, headDim } = config;
-  const group = heads / kvHeads;
-  const q = graph.input('q', 'float32', ['Q', heads * headDim]);
-  const [k, v] = ['k', 'v'].map((name) => graph.input(name, 'float32', ['E', kvHeads * headDim])) as [
-    Value,
-    Value,
-  ];
-  const mask = graph.input('mask', 'float32', [`${group}*Q`.replace(/^1\*/, ''), 'E']);
-  const scale = 1 / Math.sqrt(headDim);
-  const apart = (x: Value, width: number, write: Write): Value =>
-    write('Transpose', [write('Reshape', [x, graph.integers([-1, kvHeads, width])])], { perm: [1, 0, 2] });
-  /** [Q, heads * width] to [kvHeads, G * Q, width]: the heads that share keys are rows of one matrix. */
-  const folded = (x: Value, width: number, write: Write): Value =>
-    write('Reshape', [apart(x, group * width, write), graph.integers([kvHeads, -1, width])]);
-  const unfolded = (x: Value, write: Write): Value => {
-    const perQuery = write('Reshape', [x, graph.integers([kvHeads, -1, group * headDim])]);
-    const turned = write('Transpose', [perQuery], { perm: [1, 0, 2] });
-    return write('Reshape', [turned, graph.integers([-1, heads * headDim])]);
-  };
-  const write: Write = (op, inputs, attributes = {}) => graph.op(op, inputs, { attributes });
-  const [queries, keys, values] = [
-    folded(q, headDim, write),
-    apart(k, headDim, write),
-    apart(v, headDim, write),
-  ];
-  const scores = write('FusedMatMul', [queries, keys], { transB: 1, alpha: scale });
-  const probabilities = graph.op('Softmax', [write('Add', [scores, mask])], {
-    name: 'probabilities',
-    attributes: { axis: -1 },
-  });
-  const o = unfolded(write('MatMul', [probabilities, values]), write);
-  graph.fuseGradient(o, [q, k, v], (call) => {
-    const again: Write = (op, inputs, attributes = {}) => call.op(op, inputs, attributes);
-    const { dy } = call;
-    const dMixed = folded(dy, headDim, again);
-    const product = (a: Value, b: Value, attributes: Record<string, number>): Value =>
-      again('FusedMatMul', [a, b], attributes);
-    // sum over keys of p dp = o . do, which is smaller by far
-    const perHead = again('Reshape', [call.mul(dy, o), graph.integers([-1, heads, headDim])]);
-    const dots = folded(again('Reshape', [call.sum(perHead, -1), graph.integers([-1, heads])]), 1, again);
-    const dScores = call.mul(probabilities, again('Sub', [product(dMixed, values, { transB: 1 }), dots]));
-    /** [kvHeads, headDim, E] to [E, kvHeads * headDim]. */
-    const joined = (x: Value): Value =>
-      again('Reshape', [
-        again('Transpose', [x], { perm: [2, 0, 1] }),
-        graph.integers([-1, kvHeads * headDim]),
-      ]);
-    // dk and dv turned round: products with few rows read the large matrix as it lies.
-    return [
-      () => unfolded(product(dScores, keys, { alpha: scale }), again),
-      () => joined(product(queries, dScores, { transA: 1, alpha: scale })),
-      () => joined(product(dMixed, probabilities, { transA: 1 })),
-    ];
-  });
-  stage.result('o', o);
-  const found = stage.differentiate([q, k, v]);
-  graph.output('q.grad', found.get(q)!);
-  for (const value of [k, v]) stage.addTo(value.name, found.get(value)!);
-  return split(stage, keepProbabilities ? [o, probabilities] : [o]);
+  const { heads, kvHeads } = config;
+  const mask = graph.input('mask', 'float32', [`${heads / kvHeads}*Q`.replace(/^1\*/, ''), 'E']);
+  const kept = Array.from({ length: kvHeads }, (_, head) => keyHeadAttention(stage, mask, head));
+  const found = stage.differentiate(kept.flatMap(({ inputs }) => inputs));
+  for (const { inputs } of kept)
+    for (const input of inputs) graph.output(`${input.name}.grad`, found.get(input)!);
+  return split(
+    stage,
+    kept.flatMap(({ o, probabilities }) => (keepProbabilities ? [o, probabilities] : [o])),
+  );
 }
 
-/** Adds a node and gives its first result. */
-type Write = (
-  op: OpType,
-  inputs: readonly (Value | null)[],
-  attributes?: Readonly<Record<string, number | readonly number[]>>,
-) => Value;
+/** One key head of {@link attentionBlock}. */
+function keyHeadAttention(stage: StageBuilder, mask: Value, head: number) {
+  const { graph, config } = stage;
+  const { heads, kvHeads, headDim } = config;
+  const width = (heads / kvHeads) * headDim;
+  const scale = 1 / Math.sqrt(headDim);
+  const q = graph.input(`q.${head}`, 'float32', ['Q', width]);
+  const k = graph.input(`k.${head}`, 'float32', ['E', headDim]);
+  const v = graph.input(`v.${head}`, 'float32', ['E', headDim]);
+  const reshape = (x: Value, columns: number): Value =>
+    graph.op('Reshape', [x, graph.integers([-1, columns])]);
+  const queries = reshape(q, headDim);
+  const scores = graph.op('Gemm', [queries, k, mask], { attributes: { transB: 1, alpha: scale } });
+  const probabilities = graph.op('Softmax', [scores], {
+    name: `probabilities.${head}`,
+    attributes: { axis: -1 },
+  });
+  const o = reshape(graph.op('MatMul', [probabilities, v]), width);
+  graph.fuseGradient(o, [q, k, v], (call) => {
+    const dMixed = reshape(call.dy, headDim);
+    // sum over keys of p dp = o . do, which is smaller by far
+    const dots = call.sum(reshape(call.op('Neg', [call.mul(call.dy, o)]), headDim), -1);
+    const dScores = call.mul(probabilities, call.op('Gemm', [dMixed, v, dots], { transB: 1 }));
+    const added = (a: Value, b: Value, to: Value, alpha: number): Value =>
+      call.op('Gemm', [a, b, stage.late(`${to.name}.sum`, to.shape)], { transA: 1, alpha });
+    return [
+      () => reshape(call.op('FusedMatMul', [dScores, k], { alpha: scale }), width),
+      () => added(dScores, queries, k, scale),
+      () => added(probabilities, dMixed, v, 1),
+    ];
+  });
+  stage.result(`o.${head}`, o);
+  return { inputs: [q, k, v], o, probabilities };
+}
 
 /**
  * The rest of a layer: y = m + down(silu(gate(n)) * up(n)), n = norm(m), m = x + o(attended).
- * Inputs: `x` [T, D]; `attended` [T, heads * headDim]; `mlpNorm.scale`; `<m>.weight`. Output `y` [T, D].
- * Backward: `y.grad`; gives `attended.grad` and `residual.grad`, that of m.
+ * Inputs: `x` [T, D]; `attended.<i>` [T, heads / kvHeads * headDim] of each key head i; `mlpNorm.scale`; `<m>.weight`. Output
+ * `y` [T, D].
+ * Backward: `y.grad`; gives `attended.<i>.grad` and `residual.grad`, that of m.
  */
 export function afterAttention(config: DecoderConfig, { trained }: LayerStageOptions): SplitGraphs {
   const graph = new GraphBuilder('after attention');
   const stage = new StageBuilder(graph, config, trained);
-  const { heads, headDim, hiddenSize } = config;
+  const { heads, kvHeads, headDim, hiddenSize } = config;
   const x = graph.input('x', 'float32', ['T', hiddenSize]);
-  const attended = graph.input('attended', 'float32', ['T', heads * headDim]);
+  const parts = Array.from({ length: kvHeads }, (_, head) =>
+    graph.input(`attended.${head}`, 'float32', ['T', (heads / kvHeads) * headDim]),
+  );
+  const attended =
+    kvHeads === 1 ? parts[0]! : graph.op('Concat', parts, { name: 'attended', attributes: { axis: 1 } });
   const middle = graph.op('Add', [x, stage.linear('o', attended)], { name: 'middle' });
   const normed = stage.norm('mlpNorm', middle);
   const gate = stage.linear('gate', normed);
   const up = stage.linear('up', normed);
   const down = stage.linear('down', gated(graph, gate, up));
   stage.result('y', graph.op('Add', [middle, down], { name: 'out' }));
-  const found = stage.differentiate([attended, middle]);
-  graph.output('attended.grad', found.get(attended)!);
+  const found = stage.differentiate([...parts, middle]);
+  for (const part of parts) graph.output(`${part.name}.grad`, found.get(part)!);
   graph.output('residual.grad', found.get(middle)!);
   return split(stage, [middle, gate, up]);
 }

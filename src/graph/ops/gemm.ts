@@ -1,6 +1,9 @@
 import type { OpDefinition } from '../op.js';
 
-/** y = alpha a b + c, `transA` and `transB` turning their matrix round; c has the shape of y and may be its memory. */
+/**
+ * y = alpha a b + c, `transA` and `transB` turning their matrix round; c has the shape of y and may be its memory, or is a
+ * column that is added to each of y's.
+ */
 export const gemm = {
   type: 'Gemm',
   domain: '',
@@ -14,8 +17,8 @@ export const gemm = {
     if (call.int('transB', 0) === 1) right.reverse();
     if (left[1] !== right[0]) call.fail('inner dimensions differ');
     const shape = [left[0]!, right[1]!];
-    call.input(2, 'float32');
-    call.expectShape(2, shape);
+    const added = call.input(2, 'float32').shape;
+    call.expectShape(2, added[1] === 1 ? [shape[0]!, 1] : shape);
     return [{ type: 'float32', shape }];
   },
 } satisfies OpDefinition;

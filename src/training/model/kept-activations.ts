@@ -14,7 +14,7 @@ export interface KeptActivations {
 }
 
 /** Probabilities grow with the square of the length, and are soon computed again: no more than this in all. */
-const MOST_PROBABILITY_BYTES = 256 * 2 ** 20;
+const MOST_PROBABILITY_BYTES = 512 * 2 ** 20;
 /** Nor more than this for a layer that is run again. */
 const MOST_PROBABILITY_BYTES_AGAIN = 64 * 2 ** 20;
 

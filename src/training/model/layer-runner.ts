@@ -3,7 +3,7 @@
 import type { DecoderConfig } from '../../model/index.js';
 import type { TensorView } from '../../runtime/index.js';
 import type { Block } from './attention-blocks.js';
-import type { LayerTensors } from './layer-weights.js';
+import { type LayerTensors, suffixed } from './layer-weights.js';
 import type { Views } from './stage-session.js';
 import type { LayerStages, Stage } from './stages.js';
 import { floats, pickRows, rowsOf, spreadRows, type Workspace } from './workspace.js';
@@ -21,9 +21,6 @@ export interface LayerContext {
 
 const GRADIENTS: Place = { name: 'grad', keep: false, probabilities: false };
 
-/** What flows back from the part after attention. */
-const WIDE = ['attended.grad', 'residual.grad'] as const;
-
 /** Where the activations of a layer lie. */
 export interface Place {
   /** Prefix of their names in the workspace. */
@@ -35,6 +32,14 @@ export interface Place {
 }
 
 type ForwardPhase = 'score' | 'forward';
+
+/** What the backward run of attention reads, and the gradients that it adds to. */
+interface AttentionViews {
+  readonly first: Views;
+  readonly attended: Views;
+  readonly dAttended: Views;
+  readonly flowing: Views;
+}
 
 export class LayerRunner {
   constructor(
@@ -55,13 +60,12 @@ export class LayerRunner {
     await before.run(phase, this.#key(place), { x, ...this.weights.inputs, ...context.rotary }, first);
     const attention = place.probabilities ? this.stages.attentionKeeping : this.stages.attention;
     for (const [index, block] of context.blocks.entries()) {
-      const { queries, keys } = this.#parts(block, first);
-      const o = this.#rows(attended, block.start, block.queries);
-      const outputs = { o, ...this.#probabilities(context, place, index) };
-      await attention.run('forward', 'block', { ...queries, ...keys, mask: block.mask }, outputs);
+      const inputs = { ...this.#partsOf(block, first), mask: block.mask };
+      const outputs = { ...this.#outputsOf(block, attended), ...this.#probabilities(context, place, index) };
+      await attention.run('forward', 'block', inputs, outputs);
     }
     const second = { ...this.#results(after, phase, context, place, this.last), y };
-    const inputs = { ...this.#targetRows(context, { x, attended }), ...this.weights.inputs };
+    const inputs = { ...this.#targetRows(context, { x, ...attended }), ...this.weights.inputs };
     await after.run(phase, this.#key(place), inputs, second);
   }
 
@@ -84,19 +88,26 @@ export class LayerRunner {
     const known = this.#results(after, 'forward', context, place, this.last);
     const dAttended = this.#attended(context, 'grad');
     const residual = context.workspace.tensor('grad.residual', x.shape);
-    const whole = { 'attended.grad': dAttended, 'residual.grad': residual };
-    const wanted = this.last ? this.#narrow(context, whole) : whole;
+    const whole = { ...suffixed(dAttended, 'grad'), 'residual.grad': residual };
+    const wanted: Views = this.last ? this.#narrow(context, whole) : whole;
     await after.run(
       'backward',
       this.#key(place),
-      { ...this.#targetRows(context, { x, attended }), ...known, ...inputs, ...gradientInputs, 'y.grad': dy },
+      {
+        ...this.#targetRows(context, { x, ...attended }),
+        ...known,
+        ...inputs,
+        ...gradientInputs,
+        'y.grad': dy,
+      },
       { ...gradientOutputs, ...wanted },
     );
     if (!before.hasBackward) return;
-    if (this.last) for (const name of WIDE) spreadRows(wanted[name]!, context.rows, whole[name]!);
+    if (this.last)
+      for (const [name, view] of Object.entries(whole)) spreadRows(wanted[name]!, context.rows, view);
     const first = this.#results(before, 'forward', context, place);
     const flowing = this.#results(before, 'score', context, GRADIENTS);
-    await this.#attentionBackward(context, place, { ...first, attended, dAttended }, flowing);
+    await this.#attentionBackward(context, place, { first, attended, dAttended, flowing });
     await before.run(
       'backward',
       this.#key(place),
@@ -106,58 +117,64 @@ export class LayerRunner {
         ...inputs,
         ...gradientInputs,
         ...context.rotary,
-        'q.grad': flowing['q']!,
-        'k.grad': flowing['k']!,
-        'v.grad': flowing['v']!,
+        ...suffixed(flowing, 'grad'),
         'residual.grad': residual,
       },
       { ...gradientOutputs, 'x.grad': dx },
     );
   }
 
-  async #attentionBackward(context: LayerContext, place: Place, known: Views, flowing: Views) {
+  async #attentionBackward(context: LayerContext, place: Place, views: AttentionViews) {
+    const { first, attended, dAttended, flowing } = views;
     const attention = place.probabilities ? this.stages.attentionKeeping : this.stages.attention;
-    for (const name of ['k', 'v']) floats(flowing[name]!).fill(0);
+    for (const [name, view] of Object.entries(flowing)) if (!name.startsWith('q.')) floats(view).fill(0);
     for (const [index, block] of context.blocks.entries()) {
-      const { queries, keys } = this.#parts(block, known);
-      const gradients = this.#parts(block, flowing);
-      const [k, v] = [gradients.keys.k, gradients.keys.v];
+      const gradients = this.#partsOf(block, flowing);
       await attention.run(
         'backward',
         'block',
         {
-          ...queries,
-          ...keys,
+          ...this.#partsOf(block, first),
           mask: block.mask,
           ...this.#probabilities(context, place, index),
-          o: this.#rows(known['attended']!, block.start, block.queries),
-          'o.grad': this.#rows(known['dAttended']!, block.start, block.queries),
-          'k.sum': k,
-          'v.sum': v,
+          ...this.#outputsOf(block, attended),
+          ...suffixed(this.#outputsOf(block, dAttended), 'grad'),
+          ...suffixed(gradients, 'sum'),
         },
-        { 'q.grad': gradients.queries.q, 'k.grad': k, 'v.grad': v },
+        suffixed(gradients, 'grad'),
       );
     }
   }
 
-  /** A block's queries and keys, from tensors of the whole batch. */
-  #parts({ start, queries, keysStart, keys }: Block, whole: Views) {
-    const width = this.config.kvHeads * this.config.headDim;
-    return {
-      queries: { q: this.#rows(whole['q']!, start, queries) },
-      keys: {
-        k: rowsOf(whole['k']!, keysStart, keys, width),
-        v: rowsOf(whole['v']!, keysStart, keys, width),
-      },
-    };
+  /** A block's queries, keys and values, from those of the whole batch. */
+  #partsOf(block: Block, whole: Views): Views {
+    const { keysStart, keys } = block;
+    const parts: Record<string, TensorView> = {};
+    for (let head = 0; head < this.config.kvHeads; head++) {
+      parts[`q.${head}`] = this.#queryRows(whole[`q.${head}`]!, block);
+      for (const name of [`k.${head}`, `v.${head}`])
+        parts[name] = rowsOf(whole[name]!, keysStart, keys, this.config.headDim);
+    }
+    return parts;
   }
 
-  #rows(view: TensorView, start: number, count: number): TensorView {
-    return rowsOf(view, start, count, this.config.heads * this.config.headDim);
+  /** A block's part of what attention gives. */
+  #outputsOf(block: Block, attended: Views): Views {
+    return Object.fromEntries(
+      Object.values(attended).map((view, head) => [`o.${head}`, this.#queryRows(view, block)]),
+    );
   }
 
-  #attended({ workspace, tokens }: LayerContext, place: string): TensorView {
-    return workspace.tensor(`${place}.attended`, [tokens, this.config.heads * this.config.headDim]);
+  #queryRows(view: TensorView, { start, queries }: Block): TensorView {
+    return rowsOf(view, start, queries, view.shape[1]!);
+  }
+
+  /** `attended.<i>` [T, G * headDim] of each key head i. */
+  #attended({ workspace, tokens }: LayerContext, place: string): Views {
+    const { heads, kvHeads, headDim } = this.config;
+    const shape = [tokens, (heads / kvHeads) * headDim];
+    const names = Array.from({ length: kvHeads }, (_, head) => `attended.${head}`);
+    return Object.fromEntries(names.map((name) => [name, workspace.tensor(`${place}.${name}`, shape)]));
   }
 
   /** Memory for a stage's results; its shapes name no open axis but the tokens. */
@@ -197,8 +214,11 @@ export class LayerRunner {
     if (!place.probabilities) return {};
     const { queries, keys } = blocks[index]!;
     const { heads, kvHeads } = this.config;
-    const shape = [kvHeads, (heads / kvHeads) * queries, keys];
-    return { probabilities: workspace.tensor(`${place.name}.probabilities.${index}`, shape) };
+    const shape = [(heads / kvHeads) * queries, keys];
+    const names = Array.from({ length: kvHeads }, (_, head) => `probabilities.${head}`);
+    return Object.fromEntries(
+      names.map((name) => [name, workspace.tensor(`${place.name}.${name}.${index}`, shape)]),
+    );
   }
 
   #key(place: Place): string {

@@ -194,8 +194,12 @@ export class LayeredLane implements TrainingLane {
 
   #checkGradients(): void {
     for (const { name, gradient } of this.parts.parameters.all) {
+      // Millions of numbers: a sum is quicker than a question to each, and unfinished if one of them is.
+      let total = 0;
+      for (let at = 0; at < gradient.length; at++) total += gradient[at]!;
+      if (Number.isFinite(total)) continue;
       const bad = gradient.findIndex((value) => !Number.isFinite(value));
-      if (bad >= 0) throw new NonFiniteError(`gradient of ${name} is ${gradient[bad]} at element ${bad}`);
+      throw new NonFiniteError(`gradient of ${name} is ${gradient[bad]} at element ${bad}`);
     }
   }
 }
