@@ -41,7 +41,8 @@ export function scriptsFor(question: Question, settings: ScriptSettings): NamedS
     { kind: 'retry', run: () => searchAgain(question) },
   ];
   const kind = kindOf(question);
-  if (kind === 'comparison') return [{ kind, run: () => comparison(question) }];
+  if (kind === 'comparison')
+    return [question.question, null].map((query) => ({ kind, run: () => comparison(question, query) }));
   if (kind === 'parallel') return settings.searches < 3 ? [] : [{ kind, run: () => parallel(question) }];
   if (isYesNo(question.goldenAnswers)) return [];
   if (kind === 'single') return single;
@@ -67,10 +68,10 @@ const says = (passage: SeenPassage, quoted: string): string => {
 };
 
 /**
- * A script begins with how many searches it takes: a plan in words that the later turns can hold on to. A small
- * model that is not made to say it answers after the first search.
+ * Every script begins alike. A small model does not tell from a question alone how many searches it takes, and one that
+ * has said a number holds on to it; once it has read and quoted, the next word is easier to choose.
  */
-const ONE_SEARCH = 'This takes one search.';
+const FIRST = 'First what the question asks.';
 
 /** Fewest words that question and place of the answer must share, where nobody told the page. */
 const FEWEST_SHARED = 2;
@@ -94,7 +95,7 @@ function refuseNamedAnswer(question: Question): void {
 
 function* singleSearch(question: Question): Script {
   refuseNamedAnswer(question);
-  const seen = yield search(ONE_SEARCH, question.question);
+  const seen = yield search(FIRST, question.question);
   const support = supportOf(question, seen);
   if (support === null) throw new GiveUp('the answer is not in what the question finds');
   yield answer(says(support.passage, support.quote), support.answer);
@@ -104,7 +105,7 @@ function* searchAgain(question: Question): Script {
   refuseNamedAnswer(question);
   const query = nameQuery(question);
   if (query === '') throw new GiveUp('the question names nothing to search for');
-  const first = yield search(ONE_SEARCH, question.question);
+  const first = yield search(FIRST, question.question);
   if (supportOf(question, first) !== null) throw new GiveUp('the first search finds it');
   const seen = yield search('The passages do not tell. I need to search with other words.', query);
   const support = supportOf(question, seen);
@@ -126,7 +127,7 @@ function* chain(question: Question, firstQuery: string, { searches, pages }: Scr
   refuseNamedAnswer(question);
   const titles = question.supportingTitles;
   const linked = new Set<string>();
-  let turn = search('This takes two searches. First what the question names.', firstQuery);
+  let turn = search(FIRST, firstQuery);
   for (let count = 1; ; count++) {
     const seen = yield turn;
     const onPages = seen.filter((passage) => titles.some((title) => sameTitle(title, passage.title)));
@@ -216,28 +217,28 @@ function sharedName(
   return links.sort((a, b) => b.score - a.score || b.name.length - a.name.length)[0] ?? null;
 }
 
-/** Each of the two pages is searched for by its name. */
-function* comparison(question: Question): Script {
-  const [first, second] = mentionsOf(question) as [Mention, Mention];
-  const decided = comparedAnswer(question, [first, second]);
-  const facts: string[] = [];
-  for (const [i, mention] of [first, second].entries()) {
-    const thought =
-      i === 0
-        ? `This takes two searches: ${first.text} and ${second.text}.`
-        : `${facts.at(-1)} Now I need ${second.text}.`;
-    const seen = yield search(oneLine(thought), mention.text);
-    facts.push(factOf(question, mention.title, seen));
-  }
-  const years = yearsTold(question, [first.text, second.text], facts, decided);
-  yield answer(`${facts.at(-1)}${years}`, decided);
+/**
+ * The first query shows one of the two pages, the other one is searched for by its name.
+ * @param firstQuery null: the name of the first page
+ */
+function* comparison(question: Question, firstQuery: string | null): Script {
+  const mentions = mentionsOf(question) as [Mention, Mention];
+  const decided = comparedAnswer(question, mentions);
+  const begun = yield search(FIRST, firstQuery ?? mentions[0].text);
+  const order = passageOf(begun, mentions[0].title) === undefined ? mentions.toReversed() : mentions;
+  const [first, second] = order as [Mention, Mention];
+  const fact = factOf(question, first.title, begun);
+  const seen = yield search(`${fact} Now I need ${oneLine(second.text)}.`, second.text);
+  const facts = [fact, factOf(question, second.title, seen)];
+  const years = yearsTold(question, [first.text, second.text], facts, decided, [first, second]);
+  yield answer(`${facts[1]}${years}`, decided);
 }
 
 /** One search shows both named pages; the pages that they lead to are searched for one by one and compared. */
 function* parallel(question: Question): Script {
   const named = mentionsOf(question) as [Mention, Mention];
   const decided = comparedAnswer(question, named);
-  const seen = yield search('This takes three searches. First what the question names.', question.question);
+  const seen = yield search(FIRST, question.question);
   const links = named.map(({ title }) => {
     const passage = passageOf(seen, title);
     const link = passage === undefined ? null : linkOf(question, [passage], new Set());

@@ -137,9 +137,12 @@ test('a chain: the second query is what the first page names and what is still a
   expect(lines[0]?.record.answer).toBe('Florence');
 });
 
-test('a comparison: each page by its name, and the two years', async () => {
+test('a comparison: one page by the question, the other by its name, and the two years', async () => {
   const { lines, texts } = await made([COMPARISON]);
-  expect(lines[0]?.record.searches.map(({ query }) => query)).toEqual(['Niyoti', 'Angali Pangali']);
+  expect(lines[0]?.record.searches.map(({ query }) => query)).toEqual([
+    'Which film came out earlier, Niyoti or Angali Pangali',
+    'Angali Pangali',
+  ]);
   expect(texts[0]).toContain(
     'Niyoti: 2016. Angali Pangali: 1955.</think>\n> <answer>Angali Pangali</answer>',
   );
