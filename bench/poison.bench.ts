@@ -7,6 +7,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { packageRoot } from '#searchloop/config/index.js';
+import type { WorldQuestion } from '#searchloop/evaluation/index.js';
 import { type LoopStatus, TINY_TRAINING, type TinyPlace } from '#searchloop/loop/index.js';
 import { live, readStretches, type Stretch } from './loop/episode.js';
 import { copiedAnswer, type Labelling, rightAnswer, wrongAnswer } from './loop/labels.js';
@@ -23,7 +24,7 @@ const WRONG_SHARE = 0.3;
 interface Scenario {
   readonly name: string;
   readonly about: string;
-  readonly say: (place: LoopPlace) => Labelling['say'];
+  readonly say: (place: LoopPlace) => Labelling<WorldQuestion>['say'];
   readonly settings?: (folder: string) => Readonly<Record<string, unknown>>;
 }
 

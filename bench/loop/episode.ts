@@ -4,20 +4,20 @@
 import { appendFileSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { WorldQuestion } from '#searchloop/evaluation/index.js';
+import type { Question } from '#searchloop/evaluation/index.js';
 import type { LoopStatus } from '#searchloop/loop/index.js';
 import { exactMatch } from '#searchloop/reward/index.js';
 import { randomNumbers } from '#searchloop/training/index.js';
 import type { Way } from './answers.js';
 import { createLabels, type Labelling } from './labels.js';
-import type { LoopPlace } from './place.js';
+import type { ServedPlace } from './served-place.js';
 import { startServer } from './server.js';
 import { type StallReport, stallsOf } from './stalls.js';
-import { type Asked, startPulse, startUsers } from './users.js';
+import { type AnsweredUser, startPulse, startUsers } from './users.js';
 import { keepVersions } from './versions.js';
 
-export interface EpisodeSettings {
-  readonly labelling: Labelling;
+export interface EpisodeSettings<Asked extends Question> {
+  readonly labelling: Labelling<Asked>;
   readonly ways: readonly Way[];
   /** Mean pause of a user between two questions. */
   readonly pauseMs: number;
@@ -51,7 +51,10 @@ const LOOK_MS = 250;
 /** What is told of a stretch on the way. */
 const TELL_MS = 20_000;
 
-export async function live(place: LoopPlace, settings: EpisodeSettings): Promise<Stretch> {
+export async function live<Asked extends Question>(
+  place: ServedPlace<Asked>,
+  settings: EpisodeSettings<Asked>,
+): Promise<Stretch> {
   const begun = Date.now();
   const before = readStretches(place.folder).length;
   const random = randomNumbers(settings.seed + before);
@@ -62,16 +65,16 @@ export async function live(place: LoopPlace, settings: EpisodeSettings): Promise
     fail.push(words),
   );
   const pulse = startPulse(server.url, place.keys.ask, settings.pulses);
-  const users = startUsers({
+  const users = startUsers<Asked>({
     url: server.url,
     key: place.keys.ask,
     ways: settings.ways,
     pauseMs: settings.pauseMs,
     next: questionsInTurn(place.asked, random, settings.questions),
     random,
-    onAnswer(asked) {
-      tally.add(asked);
-      labels.answered(asked.id, asked.question);
+    onAnswer(answered) {
+      tally.add(answered);
+      labels.answered(answered.id, answered.question);
     },
   });
   let status = await server.status();
@@ -116,12 +119,12 @@ function words(status: LoopStatus, minutes: number, answers: number): string {
 }
 
 /** Shuffled passes, in another order each. */
-function questionsInTurn(
-  questions: readonly WorldQuestion[],
+function questionsInTurn<Asked extends Question>(
+  questions: readonly Asked[],
   random: () => number,
   most = Number.POSITIVE_INFINITY,
-): () => WorldQuestion | null {
-  let rest: WorldQuestion[] = [];
+): () => Asked | null {
+  let rest: Asked[] = [];
   let given = 0;
   return () => {
     if (given++ >= most) return null;
@@ -138,7 +141,7 @@ function createTally() {
   const versionOf = new Map<string, string>();
   let mixed = 0;
   return {
-    add({ way, versions, fingerprints, question, text }: Asked): void {
+    add({ way, versions, fingerprints, question, text }: AnsweredUser<Question>): void {
       answers[way]++;
       const version = versions[0] as string;
       const isOne = versions.length === 1 && fingerprints.length === 1;

@@ -1,29 +1,29 @@
 // People who say, a while after an answer, what would have been right.
 
-import type { WorldQuestion } from '#searchloop/evaluation/index.js';
+import type { Question, WorldQuestion } from '#searchloop/evaluation/index.js';
 
-export interface Labelling {
+export interface Labelling<Asked extends Question> {
   /** What is said of an answer to the question by the n-th of the people; null: nothing. */
-  readonly say: (question: WorldQuestion, person: number, random: () => number) => object | null;
+  readonly say: (question: Asked, person: number, random: () => number) => object | null;
   /** From the answer to what is said of it, least and most. */
   readonly delayMs: readonly [number, number];
 }
 
-export interface Labels {
+export interface Labels<Asked extends Question> {
   /** An answer came: something may be said of it later. */
-  answered(id: string, question: WorldQuestion): void;
+  answered(id: string, question: Asked): void;
   readonly counts: { readonly sent: number; readonly failed: number };
   /** Nothing more is said. Resolves when what was being sent has arrived. */
   close(): Promise<void>;
 }
 
-export function createLabels(
+export function createLabels<Asked extends Question>(
   url: string,
   keys: readonly string[],
-  { say, delayMs }: Labelling,
+  { say, delayMs }: Labelling<Asked>,
   random: () => number,
   onFailure: (words: string) => void,
-): Labels {
+): Labels<Asked> {
   const counts = { sent: 0, failed: 0 };
   const timers = new Set<NodeJS.Timeout>();
   const sending = new Set<Promise<void>>();
@@ -73,7 +73,7 @@ export function createLabels(
 const gold = (answers: readonly string[]) => ({ golden_answers: answers });
 
 /** The right answer, as most people know it. */
-export const rightAnswer = ({ goldenAnswers }: WorldQuestion) => gold(goldenAnswers);
+export const rightAnswer = ({ goldenAnswers }: Question) => gold(goldenAnswers);
 
 /** The right answer to some other question. */
 export const wrongAnswer = (others: readonly WorldQuestion[], random: () => number) =>

@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { packageRoot } from '#searchloop/config/index.js';
 import type { LoopStatus } from '#searchloop/loop/index.js';
-import type { LoopPlace } from './place.js';
+import type { ServedPlace } from './served-place.js';
 
 /** A version that went live, as the server's log tells it; milliseconds since 1970. */
 export interface Swap {
@@ -25,7 +25,11 @@ export interface LoopServer {
   stop(): Promise<void>;
 }
 
-export async function startServer({ settingsFile, folder, keys }: LoopPlace): Promise<LoopServer> {
+export async function startServer({
+  settingsFile,
+  folder,
+  keys,
+}: Omit<ServedPlace<never>, 'asked'>): Promise<LoopServer> {
   const child = spawn(
     process.execPath,
     [join(packageRoot, 'dist', 'main.js'), 'serve', '--json', '--config', settingsFile],

@@ -1,12 +1,12 @@
 // Users who ask one question after the other, and the pulse: streams that tell how long a decode step takes.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { WorldQuestion } from '#searchloop/evaluation/index.js';
+import type { Question } from '#searchloop/evaluation/index.js';
 import { eventData } from '../serve/event-data.js';
 import { type Answer, bodyOf, createAsker, postChat, type Way } from './answers.js';
 
-export interface Asked extends Answer {
-  readonly question: WorldQuestion;
+export interface AnsweredUser<Asked extends Question> extends Answer {
+  readonly question: Asked;
   /** Milliseconds since 1970. */
   readonly at: number;
 }
@@ -17,18 +17,18 @@ export interface Users {
   close(): Promise<void>;
 }
 
-export interface UserSettings {
+export interface UserSettings<Asked extends Question> {
   readonly url: string;
   readonly key: string;
   /** One user each. */
   readonly ways: readonly Way[];
   readonly pauseMs: number;
-  readonly next: () => WorldQuestion | null;
+  readonly next: () => Asked | null;
   readonly random: () => number;
-  readonly onAnswer: (asked: Asked) => void;
+  readonly onAnswer: (answered: AnsweredUser<Asked>) => void;
 }
 
-export function startUsers(settings: UserSettings): Users {
+export function startUsers<Asked extends Question>(settings: UserSettings<Asked>): Users {
   const failures: string[] = [];
   const closed = new AbortController();
   const live = async (way: Way): Promise<void> => {

@@ -15,6 +15,9 @@ import {
 import { openTrajectoryStore } from '#searchloop/trajectory/index.js';
 import { writeFileAtomic } from '#searchloop/util/atomic-file.js';
 import type { LoopPlace } from './place.js';
+import type { ServedPlace } from './served-place.js';
+
+type Place = Pick<ServedPlace<never>, 'folder' | 'data'>;
 
 export interface PublishedVersion extends TinyFigures {
   readonly version: string;
@@ -26,7 +29,7 @@ export interface PublishedVersion extends TinyFigures {
   readonly steps: number;
 }
 
-interface Known {
+export interface Known {
   readonly version: string;
   readonly publishedAt: number;
   readonly steps: number;
@@ -61,10 +64,10 @@ export async function publishedVersions(place: LoopPlace): Promise<PublishedVers
   return known.map((item, at) => ({ ...(measured[item.version] as TinyFigures), ...item, place: at }));
 }
 
-const keptFolder = ({ folder }: Pick<LoopPlace, 'folder'>): string => join(folder, 'versions');
+export const keptFolder = ({ folder }: Pick<Place, 'folder'>): string => join(folder, 'versions');
 
 /** Copies what is there: a version that was rolled back is removed some time later, and shall be measured all the same. */
-export async function keepVersions(place: Pick<LoopPlace, 'folder' | 'data'>): Promise<void> {
+export async function keepVersions(place: Place): Promise<void> {
   const from = join(loopFolder(place.data), 'versions');
   const to = keptFolder(place);
   const kept = new Set(await readdir(to).catch(() => []));
@@ -84,7 +87,7 @@ function readMeasured(file: string): Record<string, TinyFigures> {
 }
 
 /** From the receipts in the store: also those that were rolled back. */
-async function receipts({ data }: LoopPlace): Promise<Known[]> {
+export async function receipts({ data }: Pick<Place, 'data'>): Promise<Known[]> {
   const store = openTrajectoryStore({
     storage: { kind: 'sqlite', path: join(data, 'trajectories.db') },
     retry: false,
@@ -105,7 +108,9 @@ async function receipts({ data }: LoopPlace): Promise<Known[]> {
 }
 
 /** Stored answers whose tokens come from more than one version. */
-export async function mixedRecords({ data }: LoopPlace): Promise<{ records: number; mixed: number }> {
+export async function mixedRecords({
+  data,
+}: Pick<Place, 'data'>): Promise<{ records: number; mixed: number }> {
   const store = openTrajectoryStore({
     storage: { kind: 'sqlite', path: join(data, 'trajectories.db') },
     retry: false,

@@ -1,0 +1,122 @@
+// The real policy over a real corpus as a server's place: a warm start made of a tenth of what the adapter that comes with
+// the project was made of, questions that users ask, and others that the gate judges by.
+
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { packageRoot } from '#searchloop/config/index.js';
+import { type Question, readQuestions, sampleOrder, selectPart } from '#searchloop/evaluation/index.js';
+import { writeFileAtomic } from '#searchloop/util/atomic-file.js';
+import { openKeys, questionLine, type ServedPlace, writeSettings } from './served-place.js';
+
+export interface RealPlace extends ServedPlace<Question> {
+  readonly data: string;
+  readonly questionFile: string;
+  /** PEFT folder of the policy that the loop begins with. */
+  readonly start: string;
+}
+
+export interface RealPlaceOptions {
+  readonly folder: string;
+  /** Questions with gold answers, JSONL. */
+  readonly questionFile: string;
+  /** Folder of an index. */
+  readonly index: string;
+}
+
+const WARM_START_TRAJECTORIES = 90;
+/** Of the training part: working set and one confirmation. */
+const GATE_QUESTIONS = 600;
+
+const ROLLOUT = {
+  'retrieval.kind': 'hybrid',
+  'retrieval.timeoutMs': 60_000,
+  'rollout.passageTokens': 128,
+  'rollout.observationTokens': 400,
+  'rollout.actionBudget': 3,
+} as const;
+
+export async function openRealPlace({ folder, questionFile, index }: RealPlaceOptions): Promise<RealPlace> {
+  const data = join(folder, 'data');
+  await mkdir(data, { recursive: true });
+  const rollout = { ...ROLLOUT, 'retrieval.index': index };
+  const start = await warmStart(folder, questionFile, rollout);
+  // By a hash of its own, so that the probe's order says nothing of it; none of them is asked or trained on.
+  const training = sampleOrder(selectPart(await readQuestions(questionFile), 'training'));
+  const gateFile = join(folder, 'gate.jsonl');
+  await writeFileAtomic(gateFile, training.slice(0, GATE_QUESTIONS).map(questionLine).join(''));
+  const settingsFile = join(folder, 'settings.json');
+  await writeSettings(settingsFile, {
+    ...rollout,
+    ...LEARNING,
+    'paths.data': data,
+    'server.port': 0,
+    'model.adapters': { start },
+    'model.liveAdapter': 'start',
+    'loop.gateData': gateFile,
+  });
+  const asked = training.slice(GATE_QUESTIONS);
+  return { folder, data, settingsFile, asked, keys: await openKeys(data), questionFile, start };
+}
+
+/** Rollouts of training see what users' rollouts see. */
+const LEARNING = {
+  'training.actionBudget': 3,
+  'training.passageTokens': 128,
+  'training.observationTokens': 400,
+  'training.learningRate': 1e-4,
+  'training.warmupShare': 0.005,
+  'loop.enabled': true,
+  'loop.gateEvery': 8,
+  'loop.maxKl': 0.5,
+  'loop.minQuestions': 64,
+  'loop.keepVersions': 1000,
+} as const;
+
+/** Trajectories by rule, then supervised training on them; both go on where they were stopped. */
+async function warmStart(
+  folder: string,
+  questionFile: string,
+  rollout: Readonly<Record<string, unknown>>,
+): Promise<string> {
+  const [lines, run] = [join(folder, 'warm-start.jsonl'), join(folder, 'sft')];
+  const adapter = join(run, 'adapter');
+  if (existsSync(adapter)) return adapter;
+  const count = ['-n', String(WARM_START_TRAJECTORIES)];
+  await command(['train', 'warm-start', '--data', questionFile, '-o', lines, ...count, ...sets(rollout)]);
+  const training = {
+    'training.learningRate': 8e-4,
+    'training.focalGamma': 1,
+    'training.batchSequences': 8,
+    'training.miniBatchSequences': 8,
+    'training.epochs': 2,
+    'training.schedule': 'cosine',
+    'training.niceness': 0,
+  };
+  const resume = existsSync(run) ? ['--resume'] : [];
+  await command(['train', 'sft', '--data', lines, '-o', run, ...resume, ...sets(training)]);
+  return adapter;
+}
+
+export const sets = (settings: Readonly<Record<string, unknown>>): string[] =>
+  Object.entries(settings).flatMap(([name, value]) => [
+    '--set',
+    `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
+  ]);
+
+/** @throws {Error} the command failed */
+export function command(args: readonly string[], signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [join(packageRoot, 'dist', 'main.js'), ...args], {
+      stdio: ['ignore', 'ignore', 'inherit'],
+      ...(signal === undefined ? {} : { signal }),
+    });
+    child.once('error', reject);
+    child.once('exit', (code, by) =>
+      code === 0
+        ? resolve()
+        : reject(new Error(`searchloop ${args.slice(0, 2).join(' ')} ended with ${code ?? by}`)),
+    );
+  });
+}
