@@ -1,4 +1,4 @@
-# Two stages: build with compilers, run without. Weights and indexes live in the volume /data.
+# Two stages: build with compilers, run without. Weights, indexes, and what is stored and learned live in the volume /data.
 FROM node:20-bookworm-slim AS build
 RUN apt-get update && apt-get install -y --no-install-recommends python3 make g++ && rm -rf /var/lib/apt/lists/*
 WORKDIR /app
@@ -22,7 +22,7 @@ COPY --chown=node:node package.json LICENSE ./
 COPY --chown=node:node config ./config
 COPY --chown=node:node models ./models
 COPY --chown=node:node index ./index
-ENV NODE_ENV=production SEARCHLOOP_PATHS_HOME=/data/models SEARCHLOOP_PATHS_INDEXES=/data/indexes SEARCHLOOP_SERVER_HOST=0.0.0.0
+ENV NODE_ENV=production SEARCHLOOP_PATHS_HOME=/data/models SEARCHLOOP_PATHS_INDEXES=/data/indexes SEARCHLOOP_PATHS_DATA=/data/store SEARCHLOOP_SERVER_HOST=0.0.0.0
 VOLUME /data
 EXPOSE 8000
 HEALTHCHECK --interval=15s --timeout=5s --start-period=180s CMD ["node", "-e", "fetch('http://127.0.0.1:8000/readyz').then(r=>process.exit(r.ok?0:1),()=>process.exit(1))"]

@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { InvalidInputError, NotFoundError } from '../errors.js';
+import { InvalidInputError, NotFoundError, SearchloopError } from '../errors.js';
 import type { DeletionReport, RecordFilter, StoredHead } from '../trajectory/index.js';
 import { confirm } from './confirm.js';
 import { contextOf } from './context.js';
@@ -107,7 +107,8 @@ function deleteCommand(): Command {
       await withStore(config, async (store) => {
         const found = await store.list(filter, { limit: 1_000_000, order: 'oldest' });
         const question = `Delete ${counted(found.length, 'answer')}?`;
-        if (found.length > 0 && !flags.yes && !(await confirm(question, signal))) return;
+        if (found.length > 0 && !flags.yes && !(await confirm(question, signal)))
+          throw new SearchloopError('not_confirmed', 'nothing was deleted; --yes deletes without asking');
         if (found.length > 0 || ids.length === 0) {
           const report = await store.delete(filter);
           output.result(report, reportText(report));

@@ -3,6 +3,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { runCli } from '../../src/cli/index.js';
 import { NO_NOTES, openTrajectoryStore } from '../../src/trajectory/index.js';
 import { makeRecord } from '../trajectory/store/support.js';
@@ -44,6 +45,13 @@ test('an answer that is not there: exit code 1, and what is there is removed', a
   expect(some.out).toMatch(/^deleted 1 answer, 0 pieces of feedback, 0 batches\n/);
   expect((await run('trajectories', 'list')).out).toMatch(/^b .*\n.*\n1 answer, 0 pieces of feedback/);
   expect((await run('trajectories', 'delete', '-y', '--user', 'nobody')).code).toBe(0);
+
+  // A script that says neither yes nor --yes learns that nothing happened.
+  jest.spyOn(process, 'stdin', 'get').mockReturnValue(Readable.from([]) as typeof process.stdin);
+  const unconfirmed = await run('trajectories', 'delete', 'b');
+  expect(unconfirmed).toMatchObject({ code: 1, out: '' });
+  expect(unconfirmed.err).toContain('error: nothing was deleted; --yes deletes without asking');
+  expect((await run('trajectories', 'list')).out).toMatch(/^b /);
 });
 
 test('no keys are called that', async () => {

@@ -1,5 +1,10 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { Command } from 'commander';
+import { dataFolder } from '../../config/index.js';
+import type { Engine } from '../../engine/index.js';
 import { IntegrityError, NotFoundError } from '../../errors.js';
+import { loopFolder, versionsOf } from '../../loop/index.js';
 import type { TrajectoryRecord } from '../../trajectory/index.js';
 import { openIndex, openPolicyModel } from '../application.js';
 import { type CliContext, contextOf } from '../context.js';
@@ -42,6 +47,7 @@ async function replay(
       throw new IntegrityError(
         `recorded with model ${record.modelDigest}, the configured one is ${modelDigest}: model.policy or engine.precision differ`,
       );
+    await loadPublished(record, policy.engine, versionsOf(loopFolder(dataFolder(config))));
     const retriever = record.searches.length > 0 ? await openIndex(config, start) : null;
     progress.stop();
     try {
@@ -52,6 +58,15 @@ async function replay(
   } finally {
     progress.stop();
     await policy.close();
+  }
+}
+
+/** Versions that the loop published are not among the configured ones. */
+async function loadPublished({ versions }: TrajectoryRecord, engine: Engine, folder: string): Promise<void> {
+  const known = new Set([...engine.listAdapters().map(({ version }) => version)]);
+  for (const version of new Set(versions.map(({ adapterVersion }) => adapterVersion))) {
+    const published = join(folder, version);
+    if (!known.has(version) && existsSync(published)) await engine.loadAdapter(version, published);
   }
 }
 

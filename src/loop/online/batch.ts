@@ -100,6 +100,7 @@ async function replayedItems(
       source: 'train' as const,
       // Whoever's question it was may have all of it deleted.
       userKey: item.origin.userKey,
+      keyId: item.origin.head.keyId,
       messages: item.origin.messages,
     },
   }));

@@ -7,6 +7,7 @@ import { type GateQuestion, gateSlices, questionKey } from './gate/questions.js'
 import type { LoopHouse } from './house.js';
 import { checkpointsOf } from './house.js';
 import type { LabelIndex } from './labels.js';
+import { deletedAlong } from './lineage.js';
 import type { Versions } from './publish.js';
 import type { LoopState } from './state.js';
 import { alphaOfAttempt } from './statistics/alpha-spending.js';
@@ -110,7 +111,7 @@ export class Judge {
       pairs: await measures.pairs(working, version, live, signal),
       alpha: alphaOfAttempt(gate.alpha, state.stretch.attempts + 1),
       kl: await measures.kl(working.slice(0, KL_ANSWERS), version, start, signal),
-      deletedRecords: state.deletedRecords,
+      deletedRecords: deletedAlong(await this.house.store.adapters(), version, state.live),
       confirmation:
         fresh === null
           ? null

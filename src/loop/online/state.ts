@@ -56,8 +56,6 @@ const loopState = z.strictObject({
   /** Since the last verdict. */
   stepsSinceGate: z.number().int(),
   refusalsInARow: z.number().int(),
-  /** Records of the candidate that were deleted after it was trained on them. */
-  deletedRecords: z.number().int(),
   stableStep: z.number().int(),
   guard: z.strictObject({ steps: z.number(), normal: numbers, strikes: numbers }),
   watch: z
@@ -109,7 +107,6 @@ export const newLoopState = (seed: number, start: string): LoopState => ({
   stretch: { attempts: 0, publications: 0, working: [], used: [] },
   stepsSinceGate: 0,
   refusalsInARow: 0,
-  deletedRecords: 0,
   stableStep: 0,
   guard: newGuardState(),
   watch: null,

@@ -76,7 +76,7 @@ export class TrainerKeeper {
       metrics,
     };
     const ids = batch.rollouts.flatMap(({ record, origin }) => [record.id, origin.head.id]);
-    const { missing } = await this.house.store.commitStep({
+    await this.house.store.commitStep({
       adapter: { digest: report.version, parentDigest: parent === report.version ? null : parent, receipt },
       trajectoryIds: [...new Set(ids)],
       usedBatches: [],
@@ -89,7 +89,7 @@ export class TrainerKeeper {
         ...graded,
       })),
     );
-    return { ...next, deletedRecords: next.deletedRecords + missing.length };
+    return next;
   }
 
   /** What changes where training goes back to a step, or to the nearest kept one before it. */
@@ -104,7 +104,6 @@ export class TrainerKeeper {
     return {
       ledger: { trainerStep: step, version, checkpoint: target.folder.split('/').at(-1) ?? '', state: known },
       stepsSinceGate: 0,
-      deletedRecords: 0,
       stableStep: step,
       guard: newGuardState(),
     };

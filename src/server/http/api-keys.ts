@@ -47,6 +47,8 @@ export function createKeyRing(
   });
   /** null until the store was read once: a server that has keys must not be open before it knows them. */
   let stored: readonly KnownKey[] | null = source === null ? [] : null;
+  /** Also when all were revoked: who takes the last key away does not mean to let everybody in. */
+  let hasEverHadKeys = keys.length > 0;
   let isReading = false;
   let timer: NodeJS.Timeout | undefined;
 
@@ -55,6 +57,7 @@ export function createKeyRing(
     isReading = true;
     try {
       const records = await from.keys();
+      hasEverHadKeys ||= records.length > 0;
       stored = records.filter(({ revokedAt }) => revokedAt === null).map(knownKey);
     } catch (error) {
       onTrouble(error as Error);
@@ -66,7 +69,7 @@ export function createKeyRing(
   return {
     check(key) {
       const known = [...own, ...(stored ?? [])];
-      if (known.length === 0 && stored !== null) return ANONYMOUS;
+      if (!hasEverHadKeys && stored !== null) return ANONYMOUS;
       const found = key === undefined ? null : matching(known, digest(key));
       if (found !== null) return { keyId: found.keyId, scopes: found.scopes };
       if (stored === null) throw new RequestError('store_loading', 'the keys are being read');

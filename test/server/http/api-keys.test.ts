@@ -63,6 +63,27 @@ test('without any key the server is open, and its user may do all', () => {
   for (const scope of ['ask', 'feedback', 'admin'] as const) expect(hasScope(identity, scope)).toBe(true);
 });
 
+test('whoever revokes the last key does not let everybody in', async () => {
+  const { key, record } = stored('only', 'ask');
+  const answers = [[record], [{ ...record, revokedAt: 1 }]];
+  let reads = 0;
+  const ring = createKeyRing([], { keys: async () => answers[Math.min(reads++, 1)] ?? [] });
+  ring.start();
+  await eventually(() => reads === 1 && ring.check(key).keyId === record.id);
+  ring.stop();
+  ring.start();
+  await eventually(() => {
+    try {
+      ring.check(key);
+      return false;
+    } catch {
+      return reads === 2;
+    }
+  });
+  ring.stop();
+  expect(() => ring.check(undefined)).toThrow(unknown);
+});
+
 test('revoked keys are none; only the admin has every scope', async () => {
   const { key, record } = stored('old', 'ask');
   const ring = createKeyRing(['other'], { keys: async () => [{ ...record, revokedAt: 1 }] });
