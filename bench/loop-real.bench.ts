@@ -40,7 +40,7 @@ export async function run(args: string[]): Promise<number> {
   }
   mkdirSync(folder, { recursive: true });
   const stop = new AbortController();
-  process.once('SIGINT', () => stop.abort());
+  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stop.abort());
   const place = await openRealPlace({ folder, questionFile: resolve(data), index: resolve(index) });
   if (!values.report)
     await live(place, {
@@ -49,6 +49,7 @@ export async function run(args: string[]): Promise<number> {
       pauseMs: 500,
       questions: QUESTIONS_A_STRETCH,
       pulses: 0,
+      resumes: true,
       seed: 1,
       isOver: ({ state, paused_for }, minutes) => {
         if (state === 'paused') return `paused: ${paused_for}`;

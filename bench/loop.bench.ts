@@ -39,7 +39,7 @@ export async function run(args: string[]): Promise<number> {
   const minutes = Number(values.minutes ?? (values.short ? 6 : 40));
   mkdirSync(folder, { recursive: true });
   const stop = new AbortController();
-  process.once('SIGINT', () => stop.abort());
+  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stop.abort());
   const place = await openLoopPlace(await openWorld(folder), folder, {
     // Users leave no pause: beside them the loop has a quarter of the slots.
     'loop.patienceMs': 500,

@@ -93,7 +93,7 @@ export async function run(args: string[]): Promise<number> {
     questions: values.short ? 150 : 800,
   };
   const stop = new AbortController();
-  process.once('SIGINT', () => stop.abort());
+  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stop.abort());
   const world = await openWorld(folder);
   const chosen = SCENARIOS.filter((scenario) => values.only?.split(',').includes(scenario.name) ?? true);
   const figures: Figure[] = [];

@@ -26,6 +26,8 @@ export interface EpisodeSettings<Asked extends Question> {
   /** Streams that show how long decode steps take while versions change; 0 measures nothing. */
   readonly pulses: number;
   readonly seed: number;
+  /** A loop that was paused before goes on; else it stays as it is. */
+  readonly resumes?: boolean;
   /** Why the stretch is over, or null. */
   readonly isOver: (status: LoopStatus, minutes: number) => string | null;
   readonly onNote: (line: string) => void;
@@ -48,6 +50,8 @@ export interface Stretch {
 }
 
 const LOOK_MS = 250;
+/** Looks in a row without an answer after which the stretch is over. */
+const MOST_SILENT_LOOKS = 40;
 /** What is told of a stretch on the way. */
 const TELL_MS = 20_000;
 
@@ -78,12 +82,21 @@ export async function live<Asked extends Question>(
     },
   });
   let status = await server.status();
+  if (settings.resumes === true && status.state === 'paused') status = await server.order('resume');
   let over: string | null = null;
   let told = 0;
+  let silent = 0;
   try {
     while (over === null) {
       await sleep(LOOK_MS);
-      status = await server.status();
+      const seen = settings.signal.aborted ? null : await server.status().catch((error: Error) => error);
+      if (seen instanceof Error) {
+        silent++;
+        if (silent >= MOST_SILENT_LOOKS) over = `the server does not answer: ${seen.message}`;
+        continue;
+      }
+      status = seen ?? status;
+      silent = 0;
       await keepVersions(place);
       pulse.run(settings.pulses > 0 && (status.state === 'gating' || status.state === 'publishing'));
       const minutes = (Date.now() - begun) / 60_000;
@@ -99,6 +112,7 @@ export async function live<Asked extends Question>(
   } finally {
     await server.stop();
   }
+  if (silent > 0) fail.push(over ?? 'the server was silent');
   const stretch: Stretch = {
     minutes: (Date.now() - begun) / 60_000,
     over,

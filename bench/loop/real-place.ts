@@ -41,11 +41,12 @@ export async function openRealPlace({ folder, questionFile, index }: RealPlaceOp
   const data = join(folder, 'data');
   await mkdir(data, { recursive: true });
   const rollout = { ...ROLLOUT, 'retrieval.index': index };
-  const start = await warmStart(folder, questionFile, rollout);
   // By a hash of its own, so that the probe's order says nothing of it; none of them is asked or trained on.
   const training = sampleOrder(selectPart(await readQuestions(questionFile), 'training'));
   const gateFile = join(folder, 'gate.jsonl');
   await writeFileAtomic(gateFile, training.slice(0, GATE_QUESTIONS).map(questionLine).join(''));
+  const asked = training.slice(GATE_QUESTIONS);
+  const start = await warmStart(folder, asked, index);
   const settingsFile = join(folder, 'settings.json');
   await writeSettings(settingsFile, {
     ...rollout,
@@ -56,7 +57,6 @@ export async function openRealPlace({ folder, questionFile, index }: RealPlaceOp
     'model.liveAdapter': 'start',
     'loop.gateData': gateFile,
   });
-  const asked = training.slice(GATE_QUESTIONS);
   return { folder, data, settingsFile, asked, keys: await openKeys(data), questionFile, start };
 }
 
@@ -75,16 +75,22 @@ const LEARNING = {
 } as const;
 
 /** Trajectories by rule, then supervised training on them; both go on where they were stopped. */
-async function warmStart(
-  folder: string,
-  questionFile: string,
-  rollout: Readonly<Record<string, unknown>>,
-): Promise<string> {
+async function warmStart(folder: string, asked: readonly Question[], index: string): Promise<string> {
   const [lines, run] = [join(folder, 'warm-start.jsonl'), join(folder, 'sft')];
+  const questions = join(folder, 'asked.jsonl');
   const adapter = join(run, 'adapter');
   if (existsSync(adapter)) return adapter;
-  const count = ['-n', String(WARM_START_TRAJECTORIES)];
-  await command(['train', 'warm-start', '--data', questionFile, '-o', lines, ...count, ...sets(rollout)]);
+  await writeFileAtomic(questions, asked.map(questionLine).join(''));
+  const where = ['--data', questions, '--index', index, '--retrieval', ROLLOUT['retrieval.kind']];
+  // Sizes by its flags: without them it takes its own, whatever the settings say.
+  const sizes = [
+    ['--passage-tokens', ROLLOUT['rollout.passageTokens']],
+    ['--observation-tokens', ROLLOUT['rollout.observationTokens']],
+    ['--budget', ROLLOUT['rollout.actionBudget']],
+    ['-n', WARM_START_TRAJECTORIES],
+  ].flat();
+  const patience = sets({ 'retrieval.timeoutMs': ROLLOUT['retrieval.timeoutMs'] });
+  await command(['train', 'warm-start', ...where, ...sizes.map(String), ...patience, '-o', lines]);
   const training = {
     'training.learningRate': 8e-4,
     'training.focalGamma': 1,

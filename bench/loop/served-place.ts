@@ -29,8 +29,8 @@ export const writeSettings = (path: string, flat: Settings): Promise<void> =>
   writeFileAtomic(path, `${JSON.stringify(tree(flat), null, 2)}\n`);
 
 /** A line of a file of questions. */
-export const questionLine = ({ id, question, goldenAnswers }: Question): string =>
-  `${JSON.stringify({ id, question, golden_answers: goldenAnswers })}\n`;
+export const questionLine = ({ id, dataset, question, goldenAnswers, supportingTitles }: Question): string =>
+  `${JSON.stringify({ id, dataset, question, golden_answers: goldenAnswers, supporting_titles: supportingTitles })}\n`;
 
 function tree(flat: Settings): Record<string, Record<string, unknown>> {
   const sections: Record<string, Record<string, unknown>> = {};

@@ -25,6 +25,9 @@ export interface LoopServer {
   stop(): Promise<void>;
 }
 
+/** With a real model and its index a server listens after some ten seconds. */
+const START_MS = 180_000;
+
 export async function startServer({
   settingsFile,
   folder,
@@ -33,8 +36,12 @@ export async function startServer({
   const child = spawn(
     process.execPath,
     [join(packageRoot, 'dist', 'main.js'), 'serve', '--json', '--config', settingsFile],
-    { stdio: ['ignore', 'pipe', 'pipe'] },
+    // In a group of its own: Ctrl-C is for us, who end it as an operator would.
+    { stdio: ['ignore', 'pipe', 'pipe'], detached: true },
   );
+  const end = (): void => void child.kill('SIGKILL');
+  process.once('exit', end);
+  child.once('exit', () => process.off('exit', end));
   const swaps: Swap[] = [];
   follow(child, join(folder, 'server.log'), swaps);
   const url = await addressOf(child);
@@ -82,8 +89,14 @@ function follow(child: ChildProcess, path: string, swaps: Swap[]): void {
 function addressOf(child: ChildProcess): Promise<string> {
   return new Promise((resolve, reject) => {
     child.once('exit', (code) => reject(new Error(`the server ended with ${code}; see its log`)));
+    const wait = setTimeout(() => {
+      child.kill('SIGKILL');
+      reject(new Error(`the server did not listen within ${START_MS / 1000} s; see its log`));
+    }, START_MS).unref();
     createInterface({ input: child.stdout! }).on('line', (text) => {
-      if (text.startsWith('{"url"')) resolve((JSON.parse(text) as { url: string }).url);
+      if (!text.startsWith('{"url"')) return;
+      clearTimeout(wait);
+      resolve((JSON.parse(text) as { url: string }).url);
     });
   });
 }

@@ -42,7 +42,7 @@ interface WarmStartFlags extends RolloutFlags {
 /** Tokens around the passages of an observation. */
 const OBSERVATION_FRAME = 16;
 
-/** The sizes of preset lora-small, where the line names no others. */
+/** Small sizes where the line names no others: settings of the same names are for serving. */
 function withSmallSizes(flags: WarmStartFlags): RolloutFlags {
   const passageTokens = flags.passageTokens ?? 80;
   return {
@@ -57,7 +57,9 @@ function withSmallSizes(flags: WarmStartFlags): RolloutFlags {
 /** Makes trajectories to learn from by rule, through real rollouts; a run that was stopped goes on. */
 export function warmStartCommand(): Command {
   return addRolloutFlags(new Command('warm-start'))
-    .description('make trajectories for supervised training from questions of the training part')
+    .description(
+      'make trajectories for supervised training from questions of the training part; sizes that are not given are 3 turns, 128 tokens a turn, 80 a passage',
+    )
     .requiredOption('-o, --output <file>', 'file of trajectories (JSONL); an unfinished one is gone on with')
     .option('-n, --count <number>', 'trajectories', wholeNumber, 900)
     .option('-m, --method <name>', METHODS.join(', '), methodName, 'search-r1')
