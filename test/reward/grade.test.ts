@@ -3,7 +3,7 @@ import type { Label } from '../../src/trajectory/index.js';
 import { makeRecord, tokenizer } from '../trajectory/store/support.js';
 
 const none: Label = { kind: 'none' };
-const gold = (...answers: string[]): Label => ({ kind: 'gold', answers, sources: [] });
+const gold = (...answers: string[]): Label => ({ kind: 'gold', answers, sources: [], backers: [] });
 const reward = (value: number): Label => ({ kind: 'reward', value, sources: [] });
 
 const item = (answer: string, label: Label, groupAnswers?: string[]): GradedItem => ({

@@ -24,6 +24,8 @@ export interface KnownAnswer {
   readonly sources: readonly LabelSource[];
   /** What a new rollout of the question is compared with; empty where only this very answer was judged. */
   readonly goldenAnswers: readonly string[];
+  /** Of these, those that may judge: given by an admin, or by two keys that agree on this very one. */
+  readonly trustedAnswers: readonly string[];
 }
 
 export interface LabelledAnswer extends KnownAnswer {
@@ -137,13 +139,11 @@ export class LabelIndex {
 
   /** Held out, labelled by an admin or by two keys that agree. */
   toJudge(): GateQuestion[] {
-    const best = this.#bestOf(
-      (answer) => answer.goldenAnswers.length > 0 && isHeldOut(answer.key) && isTrusted(answer.sources),
-    );
-    return [...best.values()].map(({ key, messages, goldenAnswers }) => ({
+    const best = this.#bestOf(({ key, trustedAnswers }) => trustedAnswers.length > 0 && isHeldOut(key));
+    return [...best.values()].map(({ key, messages, trustedAnswers }) => ({
       key,
       messages,
-      goldenAnswers,
+      goldenAnswers: trustedAnswers,
     }));
   }
 
@@ -198,6 +198,7 @@ export class LabelIndex {
       label,
       sources: label.kind === 'none' ? [] : label.sources,
       goldenAnswers: goldsOf(head, label),
+      trustedAnswers: trustedOf(head, label),
     };
   }
 
@@ -230,15 +231,28 @@ function goldsOf({ answer }: StoredHead, label: Label): readonly string[] {
   return label.value >= 1 && answer !== null && answer !== '' ? [answer] : [];
 }
 
-const isTrusted = (sources: readonly LabelSource[]): boolean =>
-  sources.some(({ role }) => role === 'admin') || new Set(sources.map(({ keyId }) => keyId)).size >= 2;
+/** Those of the gold answers that enough people gave: two keys that contradict each other make none of theirs trusted. */
+function trustedOf(head: StoredHead, label: Label): readonly string[] {
+  const backers = backersOf(label);
+  return goldsOf(head, label).filter((_, at) => isTrusted(backers[at] ?? []));
+}
+
+/** Who is behind each gold answer. Where an answer itself is right its mean reward is 1: all who spoke agree. */
+function backersOf(label: Label): readonly (readonly LabelSource[])[] {
+  if (label.kind === 'none') return [];
+  return label.kind === 'gold' ? label.backers : [label.sources];
+}
+
+const isTrusted = (backers: readonly LabelSource[]): boolean =>
+  backers.some(({ role }) => role === 'admin') || new Set(backers.map(({ keyId }) => keyId)).size >= 2;
 
 export const isLabelled = (answer: KnownAnswer): answer is LabelledAnswer => answer.label.kind !== 'none';
 
-/** Gold answers before anything else, an admin's word before all others, many keys before few. */
-function weightOf({ sources, goldenAnswers }: KnownAnswer): number {
+/** Gold answers before anything else, an admin's word before all others, many keys that agree before few. */
+function weightOf({ sources, label, goldenAnswers }: KnownAnswer): number {
   const isAdmins = sources.some(({ role }) => role === 'admin');
-  const keys = isAdmins ? ADMIN_WEIGHT : Math.min(sources.length, ADMIN_WEIGHT - 1);
+  const agreeing = Math.max(0, ...backersOf(label).map(({ length }) => length));
+  const keys = isAdmins ? ADMIN_WEIGHT : Math.min(agreeing, ADMIN_WEIGHT - 1);
   return goldenAnswers.length > 0 ? ADMIN_WEIGHT + 1 + keys : keys;
 }
 

@@ -65,7 +65,8 @@ export function createGrader(options: GraderSettings): GradeAnswers {
 
 function labelOfAnswer({ given, goldenAnswers }: AnswerToGrade): Label {
   if (given !== null) return { kind: 'reward', value: given, sources: [] };
-  return goldenAnswers.length > 0 ? { kind: 'gold', answers: goldenAnswers, sources: [] } : { kind: 'none' };
+  if (goldenAnswers.length === 0) return { kind: 'none' };
+  return { kind: 'gold', answers: goldenAnswers, sources: [], backers: [] };
 }
 
 function groupAnswers(answers: readonly AnswerToGrade[]): Map<string, (string | null)[]> {

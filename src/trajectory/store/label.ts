@@ -25,6 +25,8 @@ export type Label =
       readonly answers: readonly string[];
       /** The keys that gave one of them. */
       readonly sources: readonly LabelSource[];
+      /** Who gave each of them, in the order of `answers`: keys that contradict each other do not back the same one. */
+      readonly backers: readonly (readonly LabelSource[])[];
     }
   /** Nothing was said, or the keys disagree: a judge or a vote may help. */
   | { readonly kind: 'none' };
@@ -47,21 +49,21 @@ function goldLabel(entries: readonly FeedbackEntry[]): Label | null {
   const voices = voicesOf(
     entries.filter(({ goldAnswers }) => goldAnswers !== null && goldAnswers.length > 0),
   );
-  const byAnswer = new Map<string, { readonly text: string; readonly keys: Set<string> }>();
-  for (const { keyId, goldAnswers } of voices)
-    for (const text of goldAnswers ?? []) {
+  const byAnswer = new Map<string, { readonly text: string; readonly backers: Map<string, FeedbackEntry> }>();
+  for (const voice of voices)
+    for (const text of voice.goldAnswers ?? []) {
       const form = formOf(text);
-      const found = byAnswer.get(form) ?? { text, keys: new Set() };
-      found.keys.add(keyId);
+      const found = byAnswer.get(form) ?? { text, backers: new Map() };
+      found.backers.set(voice.keyId, voice);
       byAnswer.set(form, found);
     }
-  const agreed = [...byAnswer.values()].filter(({ keys }) => 2 * keys.size >= voices.length);
+  const agreed = [...byAnswer.values()].filter(({ backers }) => 2 * backers.size >= voices.length);
   if (agreed.length === 0) return null;
-  const keys = new Set(agreed.flatMap((answer) => [...answer.keys]));
   return {
     kind: 'gold',
     answers: agreed.map(({ text }) => text),
-    sources: voices.filter(({ keyId }) => keys.has(keyId)).map(sourceOf),
+    sources: voices.filter(({ keyId }) => agreed.some(({ backers }) => backers.has(keyId))).map(sourceOf),
+    backers: agreed.map(({ backers }) => [...backers.values()].map(sourceOf)),
   };
 }
 

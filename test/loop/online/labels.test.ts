@@ -21,11 +21,9 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Questions that are not held out. */
-const QUESTIONS = Array.from({ length: 20 }, (_, i) => `question ${i}?`).filter(
-  (question) => !isHeldOut(questionKey(question)),
-);
-const [FIRST = '', SECOND = ''] = QUESTIONS;
+const QUESTIONS = Array.from({ length: 60 }, (_, i) => `question ${i}?`);
+const [FIRST = '', SECOND = ''] = QUESTIONS.filter((question) => !isHeldOut(questionKey(question)));
+const [JUDGING = '', OTHER = ''] = QUESTIONS.filter((question) => isHeldOut(questionKey(question)));
 
 async function answered(id: string, question: string, answer = 'Paris'): Promise<void> {
   const messages = [{ role: 'user', content: question }];
@@ -91,4 +89,28 @@ test('what was deleted is forgotten, with its pairs', async () => {
   await store.delete({ ids: ['b'] });
   expect(await labels.present([pair!.better, pair!.worse])).toHaveLength(1);
   expect(labels.pairs()).toEqual([]);
+});
+
+test('the gate takes the answers that two keys agree on or an admin gave; keys that contradict each other teach', async () => {
+  const labels = indexOf(false);
+  const say = (keyId: string, goldAnswers: string[], role: 'feedback' | 'admin' = 'feedback') =>
+    store.addFeedback(feedback('a', { keyId, goldAnswers, role }));
+  const judging = async () => {
+    await labels.refresh();
+    return labels.toJudge().map(({ goldenAnswers }) => goldenAnswers);
+  };
+  await answered('a', JUDGING);
+  await say('one', ['Paris', 'Paname']);
+  expect(await judging()).toEqual([]);
+  await say('two', ['London']);
+  expect(await judging()).toEqual([]);
+  expect(labels.answers()[0]?.goldenAnswers).toEqual(['Paris', 'Paname', 'London']);
+  await say('two', ['paris', 'London']);
+  expect(await judging()).toEqual([['Paris']]);
+  await say('boss', ['Lyon'], 'admin');
+  expect(await judging()).toEqual([['Lyon']]);
+  // An answer that two keys called right.
+  await answered('b', OTHER, 'Nice');
+  for (const keyId of ['one', 'two']) await store.addFeedback(feedback('b', { keyId, reward: 1 }));
+  expect(await judging()).toEqual([['Lyon'], ['Nice']]);
 });

@@ -51,6 +51,14 @@ test('a gold answer counts where at least half of the keys gave it', () => {
     answers: ['Paris'],
     sources: [{ keyId: 'a' }, { keyId: 'c' }],
   });
+  // Who stands behind which: those who contradict each other do not count for one another.
+  expect(labelOf([says('a', 'Paris', 'Paname'), says('b', 'London'), says('c', 'PARIS')])).toMatchObject({
+    answers: ['Paris'],
+    backers: [[{ keyId: 'a' }, { keyId: 'c' }]],
+  });
+  expect(labelOf([says('a', 'Paris'), says('b', 'London')])).toMatchObject({
+    backers: [[{ keyId: 'a' }], [{ keyId: 'b' }]],
+  });
   expect(labelOf([says('a', 'x'), says('b', 'y'), says('c', 'z')])).toEqual({ kind: 'none' });
   expect(labelOf([says('a', 'A'), says('b', 'The')])).toMatchObject({ answers: ['A', 'The'] });
 });
