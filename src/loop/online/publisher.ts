@@ -58,6 +58,7 @@ export class Publisher {
     const watch = {
       version: ledger.version,
       against: live,
+      trainerStep: ledger.trainerStep,
       share: isTrial ? settings.canaryShare : 1,
       since: Date.now(),
       feedback,
@@ -66,8 +67,10 @@ export class Publisher {
       older: isTrial ? [] : outcomesUnder(answers, live, settings.watchMaxPairs),
     };
     const receipt = await this.#receipt(state, by);
-    const tried = moved({ ...state, refusalsInARow: 0 }, 'published', { watch });
-    const next = isTrial ? tried : this.#lived(tried);
+    // What the gate let pass is sound: training goes back no further, so that its checkpoint is not written over.
+    const changes = { watch, refusalsInARow: 0, stableStep: ledger.trainerStep };
+    const tried = moved(state, 'published', changes);
+    const next = isTrial ? tried : this.#lived(tried, watch);
     await this.save(next, { [receiptDocument(ledger.version)]: receipt });
     if (!isTrial) await this.#switched(this.versions.nameOf(next.live), ledger.version, swapBegan);
     await this.#tidy(next);
@@ -78,7 +81,7 @@ export class Publisher {
   async keep(state: LoopState): Promise<LoopState> {
     const { watch } = state;
     if (watch === null) return state;
-    const next = { ...(watch.share < 1 ? this.#lived(state) : state), watch: null };
+    const next = { ...(watch.share < 1 ? this.#lived(state, watch) : state), watch: null };
     await this.save(next);
     const swapBegan = Date.now();
     await this.#switched(await this.versions.ready(next.live), next.live, swapBegan);
@@ -157,17 +160,13 @@ export class Publisher {
     return isThere ? watch : null;
   }
 
-  #lived(state: LoopState): LoopState {
-    const version = state.watch?.version ?? state.live;
+  #lived(state: LoopState, { version, trainerStep }: NonNullable<LoopState['watch']>): LoopState {
     const { stretch, counts, lastGate } = state;
     const isConfirmed = lastGate?.tests.some(({ name }) => name === 'confirmation') ?? false;
     return {
       ...state,
       live: version,
-      published: [
-        ...state.published,
-        { version, trainerStep: state.ledger?.trainerStep ?? 0, at: Date.now() },
-      ],
+      published: [...state.published, { version, trainerStep, at: Date.now() }],
       stretch: { ...stretch, publications: isConfirmed ? 0 : stretch.publications + 1 },
       counts: { ...counts, published: counts.published + 1 },
     };

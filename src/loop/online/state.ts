@@ -62,6 +62,8 @@ const loopState = z.strictObject({
     .strictObject({
       version: z.string(),
       against: z.string(),
+      /** The checkpoint it came from: training goes on during a trial. */
+      trainerStep: z.number().int(),
       /** Share of requests that the new version answers while the old one stays live; 1: it is live itself. */
       share: z.number(),
       since: z.number(),

@@ -110,7 +110,7 @@ export class TrainerKeeper {
   }
 
   /** Keeps what the loop may come back to. */
-  async prune({ ledger, published, stableStep }: LoopState): Promise<void> {
+  async prune({ ledger, published, stableStep, watch }: LoopState): Promise<void> {
     const root = checkpointsOf(this.house.folder);
     const last = ledger?.trainerStep ?? 0;
     const { checkpoints } = await listCheckpoints(root);
@@ -118,7 +118,8 @@ export class TrainerKeeper {
     for (const { folder, manifest } of checkpoints)
       if (manifest.step > last) await rm(folder, { recursive: true, force: true });
     const kept = published.slice(-this.house.settings.keepVersions).map(({ trainerStep }) => trainerStep);
-    await pruneCheckpoints(root, { keepLast: 1, keep: [...kept, stableStep] });
+    const watched = watch === null ? [] : [watch.trainerStep];
+    await pruneCheckpoints(root, { keepLast: 1, keep: [...kept, ...watched, stableStep] });
   }
 
   /** All records that any step was trained on. */

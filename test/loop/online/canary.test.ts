@@ -11,19 +11,22 @@ jest.setTimeout(600_000);
 
 const home = mkdtempSync(join(tmpdir(), 'searchloop-canary-'));
 let house: RunningHouse;
-beforeAll(async () => {
-  await importTiny(home, join(__dirname, '..', '..', 'fixtures'));
-  house = await openLoopHouse(
+const open = (gate: { maxKl?: number } = {}): Promise<RunningHouse> =>
+  openLoopHouse(
     home,
     {
-      'loop.gateData': writeGateQuestions(join(home, 'gate.jsonl'), 40),
+      'loop.gateData': join(home, 'gate.jsonl'),
       'loop.canaryShare': 0.5,
       'loop.watchMinPairs': 5,
       'loop.watchMaxPairs': 12,
     },
     // The gate is not what is tried here: few questions, and a margin that these can rule out.
-    { gate: { questions: 40, margin: 0.2 } },
+    { gate: { questions: 40, margin: 0.2, ...gate } },
   );
+beforeAll(async () => {
+  await importTiny(home, join(__dirname, '..', '..', 'fixtures'));
+  writeGateQuestions(join(home, 'gate.jsonl'), 40);
+  house = await open();
 });
 afterAll(async () => {
   await house?.close();
@@ -101,4 +104,23 @@ test('one that users find worse is taken back, and training with it', async () =
   while ((await house.store.adapters()).at(-1)?.digest === trial) await house.loop.step();
   expect((await house.store.adapters()).at(-1)?.parentDigest).toBe(first);
   for (let i = 0; i < 5; i++) expect((await ask('What is red?')).version).not.toBe(trial);
+});
+
+test('training goes on during a trial; what then breaks a limit goes back to what was tried, not to itself', async () => {
+  while (house.loop.status().watch === null) await house.loop.step();
+  const trial = house.loop.status().watch?.version ?? '';
+  await house.close();
+  // From now on any distance from the start is too far.
+  house = await open({ maxKl: 0 });
+  for (let steps = 0; steps < 2; steps++) await house.loop.step();
+  const ahead = house.loop.status();
+  expect(ahead).toMatchObject({ counts: { refused: 0 }, watch: { version: trial } });
+  expect(ahead.candidate).not.toBe(trial);
+  await judged(12, () => 0.5);
+  // The round that hears the last of it judges the candidate that was made meanwhile.
+  await house.loop.once();
+  expect(house.failures).toEqual([]);
+  const after = house.loop.status();
+  expect(after.last_gate?.tests.find(({ name }) => name === 'kl')?.passed).toBe(false);
+  expect(after).toMatchObject({ live: trial, candidate: trial, counts: { refused: 1 } });
 });
