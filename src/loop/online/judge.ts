@@ -32,8 +32,9 @@ export class Judge {
     });
   }
 
-  /** An admin's questions and trusted labels of held-out traffic. */
-  pool(labels: LabelIndex): GateQuestion[] {
+  /** An admin's questions and trusted labels of held-out traffic, without what was deleted. */
+  async pool(labels: LabelIndex): Promise<GateQuestion[]> {
+    await labels.dropDeletedJudges();
     const own = this.house.gateQuestions.map(({ question, goldenAnswers }) => ({
       key: questionKey(question),
       messages: [{ role: 'user', content: question }],

@@ -49,6 +49,8 @@ export interface LabelSettings {
 export type LabelStore = Pick<TrajectoryStore, 'feedbackSince' | 'feedbackOf' | 'list' | 'read'>;
 
 const AT_ONCE = 200;
+/** Refreshes in which all that is known is looked up once more, so that what was deleted goes though no step chooses it. */
+const SWEEP_REFRESHES = 64;
 /** Answers without a label that are kept in mind, the newest. */
 const MOST_UNLABELLED = 20_000;
 /** A model without search that is never trained, and rollouts of our own. */
@@ -56,10 +58,13 @@ const NOT_TAUGHT = { method: 'chat', source: 'train' } as const;
 
 export class LabelIndex {
   readonly #answers = new Map<string, KnownAnswer>();
-  readonly #messages = new Map<string, { messages: readonly StoredMessage[]; question: string }>();
   readonly #preferences = new Preferences();
   /** Ids in pairs: they are known though they may have no label. */
   readonly #paired = new Set<string>();
+  /** What was said of these is not taken in yet: kept where a read fails, for the next refresh. */
+  readonly #pending = new Set<string>();
+  /** Ids that the present sweep has still to look up. */
+  #unswept: string[] = [];
   #sequence = 0;
   #lastRecord = 0;
 
@@ -73,27 +78,17 @@ export class LabelIndex {
     return this.#sequence;
   }
 
-  /** Reads what was said since. @returns the labelled answers about which something new was said */
+  /** Reads what was said since; may be called again where it failed. @returns the labelled answers about which something new was said */
   async refresh(): Promise<LabelledAnswer[]> {
-    const changed = new Set<string>();
-    for (;;) {
-      const entries = await this.store.feedbackSince(this.#sequence, AT_ONCE);
-      for (const entry of entries) {
-        changed.add(entry.trajectoryId);
-        this.#preferences.add(entry);
-        if (entry.preferredOver === null) continue;
-        changed.add(entry.preferredOver);
-        this.#paired.add(entry.trajectoryId).add(entry.preferredOver);
-      }
-      const last = entries.at(-1);
-      if (last !== undefined) this.#sequence = last.sequence;
-      if (entries.length < AT_ONCE) break;
-    }
-    const ids = [...changed];
+    await this.#followFeedback();
+    const ids = [...this.#pending];
     const news: LabelledAnswer[] = [];
     for (let from = 0; from < ids.length; from += AT_ONCE)
       news.push(...(await this.#read(ids.slice(from, from + AT_ONCE))));
     if (this.settings.withUnlabelled) await this.#followRecords();
+    await this.#sweep();
+    // Not before the last read: news that were not handed out would never be heard of.
+    this.#pending.clear();
     return news;
   }
 
@@ -119,15 +114,17 @@ export class LabelIndex {
 
   /** Answers that were deleted are forgotten. @returns those of `wanted` that are still there */
   async present<Answer extends KnownAnswer>(wanted: readonly Answer[]): Promise<Answer[]> {
-    const ids = wanted.map(({ head }) => head.id);
-    const found = new Set<string>();
-    for (let from = 0; from < ids.length; from += AT_ONCE) {
-      const some = ids.slice(from, from + AT_ONCE);
-      for (const { id } of await this.store.list({ ids: some }, { limit: some.length, order: 'oldest' }))
-        found.add(id);
-    }
-    for (const id of ids) if (!found.has(id)) this.#forget(id);
+    const found = await this.#lookUp(wanted.map(({ head }) => head.id));
     return wanted.filter(({ head }) => found.has(head.id));
+  }
+
+  /** After it `toJudge` names none that was deleted before the call. */
+  async dropDeletedJudges(): Promise<void> {
+    for (;;) {
+      const judges = [...this.#judges().values()];
+      // Another answer to the question of one that went may take its place.
+      if ((await this.present(judges)).length === judges.length) return;
+    }
   }
 
   /** One answer for each question that may be trained on by new rollouts, those with gold answers first. */
@@ -139,8 +136,7 @@ export class LabelIndex {
 
   /** Held out, labelled by an admin or by two keys that agree. */
   toJudge(): GateQuestion[] {
-    const best = this.#bestOf(({ key, trustedAnswers }) => trustedAnswers.length > 0 && isHeldOut(key));
-    return [...best.values()].map(({ key, messages, trustedAnswers }) => ({
+    return [...this.#judges().values()].map(({ key, messages, trustedAnswers }) => ({
       key,
       messages,
       goldenAnswers: trustedAnswers,
@@ -153,6 +149,10 @@ export class LabelIndex {
     return isTaught && auditState !== 'quarantined' && !isHeldOut(key) && !this.settings.reserved.has(key);
   }
 
+  #judges(): Map<string, KnownAnswer> {
+    return this.#bestOf(({ key, trustedAnswers }) => trustedAnswers.length > 0 && isHeldOut(key));
+  }
+
   #bestOf(accept: (answer: KnownAnswer) => boolean): Map<string, KnownAnswer> {
     const best = new Map<string, KnownAnswer>();
     for (const answer of this.#answers.values()) {
@@ -163,43 +163,64 @@ export class LabelIndex {
     return best;
   }
 
+  async #followFeedback(): Promise<void> {
+    for (;;) {
+      const entries = await this.store.feedbackSince(this.#sequence, AT_ONCE);
+      for (const entry of entries) {
+        this.#pending.add(entry.trajectoryId);
+        this.#preferences.add(entry);
+        if (entry.preferredOver === null) continue;
+        this.#pending.add(entry.preferredOver);
+        this.#paired.add(entry.trajectoryId).add(entry.preferredOver);
+      }
+      const last = entries.at(-1);
+      if (last !== undefined) this.#sequence = last.sequence;
+      if (entries.length < AT_ONCE) return;
+    }
+  }
+
   async #read(ids: readonly string[]): Promise<LabelledAnswer[]> {
     const heads = await this.store.list({ ids }, { limit: ids.length, order: 'oldest' });
-    const unread = heads.filter(({ id }) => !this.#messages.has(id)).map(({ id }) => id);
-    for (const { record, notes } of await this.store.read(unread)) {
-      const messages =
-        notes.messages.length > 0 ? notes.messages : [{ role: 'user', content: record.question }];
-      this.#messages.set(record.id, { messages, question: record.question });
-    }
     const entries = new Map<string, FeedbackEntry[]>(ids.map((id) => [id, []]));
     for (const entry of await this.store.feedbackOf(ids)) entries.get(entry.trajectoryId)?.push(entry);
+    const wanted = heads
+      .map((head) => ({ head, label: labelOf(entries.get(head.id) ?? []) }))
+      .filter(({ head, label }) => this.#isWanted(head.id, label));
+    const texts = await this.#textsOf(wanted.map(({ head }) => head.id));
+    const gone = new Set(ids);
     const news: LabelledAnswer[] = [];
-    for (const head of heads) {
-      const answer = this.#answerOf(head, labelOf(entries.get(head.id) ?? []));
-      if (answer === null) this.#answers.delete(head.id);
-      else {
-        this.#answers.set(head.id, answer);
-        if (isLabelled(answer)) news.push(answer);
-      }
+    for (const { head, label } of wanted) {
+      const text = texts.get(head.id);
+      if (text === undefined) continue;
+      const answer = knownAnswer(head, text, label);
+      gone.delete(head.id);
+      this.#answers.set(head.id, answer);
+      if (isLabelled(answer)) news.push(answer);
     }
+    // Deleted, or nothing can be learned from it as things are.
+    for (const id of gone) this.#forget(id);
     return news;
   }
 
-  /** Null where nothing can be learned from it as things are. */
-  #answerOf(head: StoredHead, label: Label): KnownAnswer | null {
-    const text = this.#messages.get(head.id);
-    const isWanted = label.kind !== 'none' || this.settings.withUnlabelled || this.#paired.has(head.id);
-    if (!isWanted || text === undefined) return null;
-    return {
-      head,
-      key: questionKey(text.question),
-      messages: text.messages,
-      userKey: head.userKey,
-      label,
-      sources: label.kind === 'none' ? [] : label.sources,
-      goldenAnswers: goldsOf(head, label),
-      trustedAnswers: trustedOf(head, label),
-    };
+  #isWanted(id: string, label: Label): boolean {
+    return label.kind !== 'none' || this.settings.withUnlabelled || this.#paired.has(id);
+  }
+
+  /** A record does not change: those that are known are not read again. */
+  async #textsOf(ids: readonly string[]): Promise<Map<string, Pick<KnownAnswer, 'key' | 'messages'>>> {
+    const texts = new Map<string, Pick<KnownAnswer, 'key' | 'messages'>>();
+    const unread: string[] = [];
+    for (const id of ids) {
+      const known = this.#answers.get(id);
+      if (known === undefined) unread.push(id);
+      else texts.set(id, known);
+    }
+    for (const { record, notes } of await this.store.read(unread))
+      texts.set(record.id, {
+        key: questionKey(record.question),
+        messages: notes.messages.length > 0 ? notes.messages : [{ role: 'user', content: record.question }],
+      });
+    return texts;
   }
 
   /** New answers of users, whether anybody said something of them or not. */
@@ -209,20 +230,54 @@ export class LabelIndex {
       const heads = await this.store.list({}, page);
       const last = heads.at(-1);
       if (last === undefined) break;
-      this.#lastRecord = last.sequence;
       const unread = heads.filter(({ id, source }) => source !== NOT_TAUGHT.source && !this.#answers.has(id));
       if (unread.length > 0) await this.#read(unread.map(({ id }) => id));
+      this.#lastRecord = last.sequence;
     }
     const open = this.unlabelled().filter(({ head }) => !this.#paired.has(head.id));
     for (const { head } of open.slice(0, Math.max(0, open.length - MOST_UNLABELLED))) this.#forget(head.id);
   }
 
+  /** Looks a part of what is known up again. */
+  async #sweep(): Promise<void> {
+    if (this.#unswept.length === 0) this.#unswept = [...this.#answers.keys()];
+    const count = Math.max(AT_ONCE, Math.ceil(this.#answers.size / SWEEP_REFRESHES));
+    await this.#lookUp(this.#unswept.slice(0, count));
+    this.#unswept = this.#unswept.slice(count);
+  }
+
+  /** Forgets those that the store has not. @returns those that it has */
+  async #lookUp(ids: readonly string[]): Promise<Set<string>> {
+    const found = new Set<string>();
+    for (let from = 0; from < ids.length; from += AT_ONCE) {
+      const some = ids.slice(from, from + AT_ONCE);
+      for (const { id } of await this.store.list({ ids: some }, { limit: some.length, order: 'oldest' }))
+        found.add(id);
+    }
+    for (const id of ids) if (!found.has(id)) this.#forget(id);
+    return found;
+  }
+
   #forget(id: string): void {
     this.#answers.delete(id);
-    this.#messages.delete(id);
     if (this.#paired.delete(id)) this.#preferences.forget(id);
   }
 }
+
+const knownAnswer = (
+  head: StoredHead,
+  { key, messages }: Pick<KnownAnswer, 'key' | 'messages'>,
+  label: Label,
+): KnownAnswer => ({
+  head,
+  key,
+  messages,
+  userKey: head.userKey,
+  label,
+  sources: label.kind === 'none' ? [] : label.sources,
+  goldenAnswers: goldsOf(head, label),
+  trustedAnswers: trustedOf(head, label),
+});
 
 /** Gold answers, or the answer itself where everybody called it right. */
 function goldsOf({ answer }: StoredHead, label: Label): readonly string[] {

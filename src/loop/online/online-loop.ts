@@ -273,7 +273,7 @@ export class OnlineLoop implements LoopControl {
       return false;
     // One trial at a time: the next candidate waits until users have had their say on the last.
     if (watch !== null && watch.share < 1) return false;
-    const pool = this.#judge.pool(this.#labels);
+    const pool = await this.#judge.pool(this.#labels);
     if (this.#judge.knewShort(this.state, pool)) return false;
     await this.#move('due');
     const { verdict, state } = await this.#judge.judge(this.state, pool, this.#work.signal);

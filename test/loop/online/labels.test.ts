@@ -4,7 +4,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isHeldOut, questionKey } from '../../../src/loop/online/gate/questions.js';
+import type { LoopHouse } from '../../../src/loop/online/house.js';
+import { Judge } from '../../../src/loop/online/judge.js';
 import { LabelIndex } from '../../../src/loop/online/labels.js';
+import type { Versions } from '../../../src/loop/online/publish.js';
 import { openTrajectoryStore, type TrajectoryStore } from '../../../src/trajectory/index.js';
 import { feedback, MODEL, makeRecord, notes, TOKENIZER } from '../../trajectory/store/support.js';
 
@@ -15,7 +18,10 @@ beforeAll(async () => {
   store = openTrajectoryStore({ storage: { kind: 'sqlite', path: join(folder, 'store.db') }, retry: false });
   await store.useAuditor({ modelDigest: MODEL, tokenizer: TOKENIZER });
 });
-afterEach(() => store.delete({}));
+afterEach(async () => {
+  jest.restoreAllMocks();
+  await store.delete({});
+});
 afterAll(async () => {
   await store?.close();
   rmSync(folder, { recursive: true, force: true });
@@ -113,4 +119,71 @@ test('the gate takes the answers that two keys agree on or an admin gave; keys t
   await answered('b', OTHER, 'Nice');
   for (const keyId of ['one', 'two']) await store.addFeedback(feedback('b', { keyId, reward: 1 }));
   expect(await judging()).toEqual([['Lyon'], ['Nice']]);
+});
+
+test.each(['list', 'read', 'feedbackOf'] as const)(
+  'what was said while "%s" fails is heard by the next refresh',
+  async (name) => {
+    const labels = indexOf(false);
+    await answered('a', FIRST);
+    await store.addFeedback(feedback('a', { goldAnswers: ['Lyon'] }));
+    await labels.refresh();
+    await answered('b', SECOND);
+    await store.addFeedback(feedback('b', { goldAnswers: ['Nice'] }));
+    jest.spyOn(store, name).mockRejectedValueOnce(new Error('the store is away'));
+    await expect(labels.refresh()).rejects.toThrow('the store is away');
+    expect((await labels.refresh()).map(({ head }) => head.id)).toEqual(['b']);
+    expect(labels.answers()).toHaveLength(2);
+    expect(await labels.refresh()).toEqual([]);
+  },
+);
+
+test('answers that nobody labelled, and labels read before, outlast a failed read of records', async () => {
+  const labels = indexOf(true);
+  await answered('a', FIRST);
+  await store.addFeedback(feedback('a', { reward: 1 }));
+  await answered('b', SECOND);
+  const { read } = store;
+  // The second one is that of records without a label.
+  jest
+    .spyOn(store, 'read')
+    .mockImplementationOnce((ids) => read.call(store, ids))
+    .mockRejectedValueOnce(new Error('the store is away'));
+  await expect(labels.refresh()).rejects.toThrow('the store is away');
+  expect((await labels.refresh()).map(({ head }) => head.id)).toEqual(['a']);
+  expect(labels.unlabelled().map(({ head }) => head.id)).toEqual(['b']);
+});
+
+test('what was deleted is forgotten though no step chose it; with it goes all that the index held', async () => {
+  const labels = indexOf(false);
+  const ids = Array.from({ length: 450 }, (_, i) => `id-${i}`);
+  await Promise.all(ids.map((id) => answered(id, FIRST)));
+  await Promise.all(ids.map((id) => store.addFeedback(feedback(id, { reward: 1 }))));
+  await labels.refresh();
+  expect(labels.answers()).toHaveLength(450);
+  const listed = jest.spyOn(store, 'list');
+  await store.delete({ ids: ids.slice(1) });
+  for (let i = 0; i < 6; i++) await labels.refresh();
+  expect(labels.answers().map(({ head }) => head.id)).toEqual(['id-0']);
+  // A part at a time.
+  for (const [{ ids: asked }] of listed.mock.calls) expect(asked?.length).toBeLessThanOrEqual(200);
+  expect(listed.mock.calls.length).toBeLessThanOrEqual(6);
+});
+
+test('the gate is asked no question that was deleted; another answer to it takes its place', async () => {
+  const labels = indexOf(false);
+  for (const [id, question] of [
+    ['old', JUDGING],
+    ['new', JUDGING],
+    ['other', OTHER],
+  ] as const) {
+    await answered(id, question);
+    await store.addFeedback(feedback(id, { goldAnswers: [id], keyId: 'boss', role: 'admin' }));
+  }
+  await labels.refresh();
+  const judge = new Judge({ gateQuestions: [] } as unknown as LoopHouse, {} as Versions);
+  const golds = async () => (await judge.pool(labels)).map(({ goldenAnswers }) => goldenAnswers[0]);
+  expect(await golds()).toEqual(['new', 'other']);
+  await store.delete({ ids: ['new', 'other'] });
+  expect(await golds()).toEqual(['old']);
 });
