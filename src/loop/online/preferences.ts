@@ -1,6 +1,6 @@
 // Which of two answers to one question people called the better one.
 
-import type { FeedbackEntry, LabelSource } from '../../trajectory/index.js';
+import { type FeedbackEntry, type LabelSource, sourceOf } from '../../trajectory/index.js';
 
 export interface Preference {
   readonly better: string;
@@ -46,6 +46,6 @@ function verdictOf(all: readonly FeedbackEntry[]): Preference | null {
   return {
     better: trajectoryId,
     worse: preferredOver as string,
-    sources: winners.map(({ keyId, role, id, createdAt }) => ({ keyId, role, feedbackId: id, createdAt })),
+    sources: winners.map(sourceOf),
   };
 }

@@ -63,6 +63,7 @@ export class Publisher {
       since: Date.now(),
       feedback,
       test: newSequentialState(),
+      counted: [],
       newer: [],
       older: isTrial ? [] : outcomesUnder(answers, live, settings.watchMaxPairs),
     };

@@ -17,6 +17,9 @@ const gateTest = z.strictObject({
   words: z.string(),
 });
 
+const watched = z.strictObject({ id: z.string(), outcome: z.number() });
+export type WatchedOutcome = z.infer<typeof watched>;
+
 const loopState = z.strictObject({
   formatVersion: z.literal(1),
   name: z.enum(LOOP_STATES),
@@ -70,9 +73,11 @@ const loopState = z.strictObject({
       /** Last feedback that was counted. */
       feedback: z.number().int(),
       test: z.strictObject({ pairs: z.number(), sum: z.number(), logWealth: z.array(z.number()) }),
+      /** Answers that the pairs were made of. */
+      counted: z.array(z.string()),
       /** Outcomes that wait for a partner. */
-      newer: z.array(z.number()),
-      older: z.array(z.number()),
+      newer: z.array(watched),
+      older: z.array(watched),
     })
     .nullable(),
   lastGate: z

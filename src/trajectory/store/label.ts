@@ -9,6 +9,8 @@ export interface LabelSource {
   readonly role: FeedbackRole;
   /** The entry that counts. */
   readonly feedbackId: string;
+  /** Of that entry: later ones have higher numbers. */
+  readonly sequence: number;
   readonly createdAt: number;
 }
 
@@ -82,9 +84,10 @@ function voicesOf(entries: readonly FeedbackEntry[]): FeedbackEntry[] {
 /** Answers that count as one; articles alone ("A") are compared as written. */
 const formOf = (text: string): string => normaliseAnswer(text) || text.trim().toLowerCase();
 
-const sourceOf = ({ keyId, role, id, createdAt }: FeedbackEntry): LabelSource => ({
+export const sourceOf = ({ keyId, role, id, sequence, createdAt }: FeedbackEntry): LabelSource => ({
   keyId,
   role,
   feedbackId: id,
+  sequence,
   createdAt,
 });

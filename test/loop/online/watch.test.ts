@@ -1,0 +1,145 @@
+// What of feedback counts for or against a version: over a real store, and by any order of words and restarts.
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { LabelIndex, type LabelledAnswer } from '../../../src/loop/online/labels.js';
+import { type LoopState, newLoopState, readLoopState } from '../../../src/loop/online/state.js';
+import {
+  newSequentialState,
+  type SequentialSettings,
+  sequentialVerdict,
+} from '../../../src/loop/online/statistics/sequential-test.js';
+import { observeOutcomes } from '../../../src/loop/online/watch.js';
+import {
+  type FeedbackInput,
+  openTrajectoryStore,
+  type TrajectoryStore,
+} from '../../../src/trajectory/index.js';
+import { feedback, MODEL, makeRecord, notes, TOKENIZER } from '../../trajectory/store/support.js';
+
+type Watch = NonNullable<LoopState['watch']>;
+
+const SETTINGS: SequentialSettings = { alpha: 0.05, margin: 0.03, minPairs: 20, maxPairs: 40 };
+const begun = (feedback = 0): Watch => ({
+  version: 'new',
+  against: 'old',
+  trainerStep: 1,
+  share: 0.5,
+  since: 0,
+  feedback,
+  test: newSequentialState(),
+  counted: [],
+  newer: [],
+  older: [],
+});
+
+let folder: string;
+let store: TrajectoryStore;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'searchloop-watch-'));
+  store = openTrajectoryStore({ storage: { kind: 'sqlite', path: join(folder, 'store.db') }, retry: false });
+  await store.useAuditor({ modelDigest: MODEL, tokenizer: TOKENIZER });
+});
+afterEach(() => store.delete({}));
+afterAll(async () => {
+  await store?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const answered = (id: string, version: string) => store.put(makeRecord(id, { version }), notes());
+const say = (id: string, said: Partial<FeedbackInput>) => store.addFeedback(feedback(id, said));
+
+/** A loop's part in it: keeps the watch, and a restart leaves nothing but what was stored. */
+function watcher(first: Watch) {
+  let watch = first;
+  let labels = new LabelIndex(store);
+  return {
+    async look(): Promise<Watch> {
+      watch = { ...observeOutcomes(watch, await labels.refresh(), SETTINGS), feedback: labels.sequence };
+      return watch;
+    },
+    async restart(): Promise<void> {
+      await store.putDocuments({ loop: { ...newLoopState(0, 'old'), watch } });
+      watch = (await readLoopState(store))?.watch as Watch;
+      labels = new LabelIndex(store);
+    },
+  };
+}
+
+test('one answer counts once, whatever is said of it, and sixty words of one key roll nothing back', async () => {
+  const old = Array.from({ length: 30 }, (_, i) => `old-${i}`);
+  await Promise.all(old.map((id) => answered(id, 'old')));
+  await Promise.all(old.map((id) => say(id, { reward: 1 })));
+  await answered('bad', 'new');
+  const loop = watcher(begun());
+  expect((await loop.look()).older).toHaveLength(30);
+  for (let i = 0; i < 60; i++) {
+    await say('bad', i % 2 === 0 ? { reward: 0 } : { comment: 'still bad' });
+    if (i % 4 === 3) await loop.look();
+  }
+  const watch = await loop.look();
+  expect(watch.test).toMatchObject({ pairs: 1, sum: -1 });
+  expect(sequentialVerdict(watch.test, SETTINGS)).toBe('open');
+});
+
+test('after a restart what was counted is not counted again; what was said meanwhile is', async () => {
+  for (const version of ['old', 'new'])
+    for (let i = 0; i < 6; i++) await answered(`${version}-${i}`, version);
+  const loop = watcher(begun());
+  for (let i = 0; i < 3; i++) await say(`new-${i}`, { reward: 0 });
+  for (let i = 0; i < 2; i++) await say(`old-${i}`, { reward: 1 });
+  const before = await loop.look();
+  expect(before).toMatchObject({ test: { pairs: 2 }, newer: [{ id: 'new-2', outcome: 0 }], older: [] });
+  await loop.restart();
+  expect(await loop.look()).toEqual(before);
+  await say('old-2', { reward: 1 });
+  await say('new-3', { reward: 1 });
+  await loop.restart();
+  expect(await loop.look()).toMatchObject({ test: { pairs: 3 }, newer: [{ id: 'new-3' }], older: [] });
+});
+
+test('labels from before the watch do not enter it by a comment of today', async () => {
+  await answered('a', 'old');
+  const { entry } = await say('a', { reward: 1 });
+  const loop = watcher(begun(entry.sequence));
+  await say('a', { comment: 'as I said' });
+  expect((await loop.look()).older).toEqual([]);
+  await say('a', { reward: 0.5 });
+  expect((await loop.look()).older).toEqual([{ id: 'a', outcome: 0.5 }]);
+});
+
+test('in any order: no answer is in two pairs, and what is remembered is bounded', () => {
+  const word = fc.record({ answer: fc.nat(60), isNew: fc.boolean(), reward: fc.constantFrom(0, 0.5, 1) });
+  const settings = { ...SETTINGS, maxPairs: 7 };
+  fc.assert(
+    fc.property(fc.array(fc.array(word, { maxLength: 30 }), { maxLength: 12 }), (rounds) => {
+      let watch = begun();
+      let sequence = 0;
+      const said = new Set<string>();
+      for (const words of rounds) {
+        const news = words.map(({ answer, isNew, reward }): LabelledAnswer => {
+          const version = isNew ? 'new' : 'old';
+          const id = `${version}-${answer}`;
+          said.add(id);
+          sequence += 1;
+          const sources = [
+            { keyId: 'k', role: 'feedback', feedbackId: 'f', sequence, createdAt: 0 },
+          ] as const;
+          return {
+            head: { id, adapterVersion: version, source: 'serve', answer: null },
+            label: { kind: 'reward', value: reward, sources },
+          } as unknown as LabelledAnswer;
+        });
+        watch = { ...observeOutcomes(watch, news, settings), feedback: sequence };
+        const { counted, newer, older, test } = watch;
+        expect(counted).toHaveLength(2 * test.pairs);
+        const all = [...counted, ...[...newer, ...older].map(({ id }) => id)];
+        expect(new Set(all).size).toBe(all.length);
+        expect(all.every((id) => said.has(id))).toBe(true);
+        expect(all.length).toBeLessThanOrEqual(4 * settings.maxPairs);
+      }
+    }),
+  );
+});
