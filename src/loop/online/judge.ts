@@ -56,6 +56,7 @@ export class Judge {
     const { gate } = this.house;
     const { stretch, ledger } = state;
     const version = ledger?.version ?? state.live;
+    this.#measures.forgetAllBut(pool);
     const { working, fresh } = gateSlices(
       pool,
       new Set(stretch.used),

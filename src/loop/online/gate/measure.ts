@@ -1,9 +1,10 @@
 // What the gate is told: both versions' answers to the same questions, the distance from the start, the probe.
 
 import { type Generator, ONE_GREEDY_TOKEN } from '../../../engine/index.js';
-import { scoreRecord } from '../../../reward/index.js';
+import { exactMatch } from '../../../reward/index.js';
 import { type Encoding, inlineEncoding, type RolloutRequest } from '../../../rollout/index.js';
 import { derivedSeed } from '../../../training/index.js';
+import { canonicalJson, sha256Hex } from '../../../util/digest.js';
 import { type IdleJob, type IdleRollouts, rollIdle } from '../idle-rollouts.js';
 import { sampledKl, scoreTokens } from '../score-tokens.js';
 import type { GateAnswer, GatePair } from './decide.js';
@@ -12,9 +13,16 @@ import type { GateQuestion } from './questions.js';
 /** A version as the engine is asked for it; null is the base model. */
 export type AdapterName = string | null;
 
+/** What a version answered; what that is worth depends on gold answers, which people correct. */
+interface Given extends Omit<GateAnswer, 'em'> {
+  readonly answer: string | null;
+  /** Digest of the conversation that it answers. */
+  readonly asked: string;
+}
+
 export class GateMeasures {
-  /** Greedy answers of a version to a question do not change: those of the live one are asked for once. */
-  readonly #answers = new Map<string, GateAnswer>();
+  /** Greedy answers of a version to a conversation do not change: those of the live one are asked for once. */
+  readonly #given = new Map<string, Given>();
 
   constructor(private readonly house: IdleRollouts) {}
 
@@ -24,13 +32,21 @@ export class GateMeasures {
     other: AdapterName,
     signal: AbortSignal,
   ): Promise<GatePair[]> {
-    const ours = await this.#answersOf(questions, candidate, signal);
-    const theirs = await this.#answersOf(questions, other, signal);
+    // An index that changes meanwhile is the next verdict's.
+    const snapshot = this.house.parts.retriever?.snapshotId ?? null;
+    const ours = await this.#answersOf(questions, candidate, snapshot, signal);
+    const theirs = await this.#answersOf(questions, other, snapshot, signal);
     return questions.map(({ key }, i) => ({
       id: key,
       candidate: ours[i] as GateAnswer,
       live: theirs[i] as GateAnswer,
     }));
+  }
+
+  /** Answers to other conversations go: those who asked may have had them deleted. */
+  forgetAllBut(questions: readonly GateQuestion[]): void {
+    const asked = new Set(questions.map(digestOf));
+    for (const [name, given] of this.#given) if (!asked.has(given.asked)) this.#given.delete(name);
   }
 
   /** KL(candidate, reference) in nats a token, from answers that the candidate samples at temperature 1. */
@@ -75,23 +91,27 @@ export class GateMeasures {
   async #answersOf(
     questions: readonly GateQuestion[],
     adapter: AdapterName,
+    snapshot: string | null,
     signal: AbortSignal,
   ): Promise<GateAnswer[]> {
-    const { parts } = this.house;
-    const nameOf = ({ key }: GateQuestion): string => `${adapter} ${parts.retriever?.snapshotId} ${key}`;
-    const open = questions.filter((question) => !this.#answers.has(nameOf(question)));
+    const asked = questions.map((question) => {
+      const digest = digestOf(question);
+      return { question, digest, name: `${adapter} ${snapshot} ${digest}` };
+    });
+    const open = asked.filter(({ name }) => !this.#given.has(name));
     const records = await rollIdle(
       this.house,
-      open.map((question) => jobOf(question, adapter, 0)),
+      open.map(({ question }) => jobOf(question, adapter, 0)),
       signal,
     );
-    for (const [i, question] of open.entries()) {
-      const record = records[i]!;
-      const { validActions, invalidActions } = record;
-      const { em } = scoreRecord(record, parts.tokenizer, question.goldenAnswers);
-      this.#answers.set(nameOf(question), { em, validActions, invalidActions });
+    for (const [i, { name, digest }] of open.entries()) {
+      const { answer, validActions, invalidActions } = records[i]!;
+      this.#given.set(name, { answer, validActions, invalidActions, asked: digest });
     }
-    const answers = questions.map((question) => this.#answers.get(nameOf(question)) as GateAnswer);
+    const answers = asked.map(({ question, name }) => {
+      const { answer, validActions, invalidActions } = this.#given.get(name) as Given;
+      return { em: exactMatch(answer, question.goldenAnswers), validActions, invalidActions };
+    });
     this.#shrink();
     return answers;
   }
@@ -111,15 +131,17 @@ export class GateMeasures {
 
   #shrink(): void {
     const most = 20_000;
-    for (const name of this.#answers.keys()) {
-      if (this.#answers.size <= most) return;
-      this.#answers.delete(name);
+    for (const name of this.#given.keys()) {
+      if (this.#given.size <= most) return;
+      this.#given.delete(name);
     }
   }
 }
 
 const encodingOf = ({ encoding, tokenizer }: IdleRollouts['parts']): Encoding =>
   encoding ?? inlineEncoding(tokenizer);
+
+const digestOf = ({ messages }: GateQuestion): string => sha256Hex(canonicalJson(messages));
 
 const jobOf = ({ key, messages }: GateQuestion, adapter: AdapterName, temperature: number): IdleJob => ({
   id: `gate-${key}`,

@@ -1,0 +1,75 @@
+// Answers that the gate keeps from one verdict to the next: of a conversation, not of what they were worth.
+
+import { configSchema } from '../../../../src/config/index.js';
+import { GateMeasures } from '../../../../src/loop/online/gate/measure.js';
+import type { GateQuestion } from '../../../../src/loop/online/gate/questions.js';
+import { createPriority } from '../../../../src/loop/online/priority.js';
+import { loadPrompts } from '../../../../src/rollout/index.js';
+import { createMemoryRetriever } from '../../../support/memory-retriever.js';
+import { createPieceTokenizer } from '../../../support/piece-tokenizer.js';
+import { PASSAGES } from '../../../support/rollout-kit.js';
+import { createScriptedGenerator, scriptOf } from '../../../support/scripted-generator.js';
+
+const never = new AbortController().signal;
+
+function measures() {
+  const tokenizer = createPieceTokenizer();
+  const generator = createScriptedGenerator({
+    tokenizer,
+    policy: scriptOf(tokenizer, ['<answer>Lisbon</answer>']),
+    eosTokenIds: [tokenizer.endId],
+  });
+  const gate = new GateMeasures({
+    priority: createPriority(generator, { idleMs: 0, patienceMs: null }),
+    parts: {
+      retriever: createMemoryRetriever({ passages: PASSAGES }),
+      tokenizer,
+      config: configSchema.parse({}).rollout,
+      prompts: loadPrompts({ prompt: 'search-r1' }),
+    },
+    topK: 1,
+  });
+  return {
+    gate,
+    /** Versions that were asked since the last call. */
+    asked: () => generator.opened.splice(0).map(({ adapter }) => adapter),
+    async em(question: GateQuestion, candidate: string) {
+      const [pair] = await gate.pairs([question], candidate, 'old', never);
+      return [pair?.candidate.em, pair?.live.em];
+    },
+  };
+}
+
+const ask = (gold: string, ...earlier: string[]): GateQuestion => ({
+  key: 'capital',
+  messages: [...earlier, 'And its capital?'].map((content) => ({ role: 'user', content })),
+  goldenAnswers: [gold],
+});
+
+test('gold answers that were corrected hold for both versions, and nobody is asked again', async () => {
+  const { em, asked } = measures();
+  expect(await em(ask('Lisbon'), 'first')).toEqual([1, 1]);
+  expect(asked()).toEqual(['first', 'old']);
+  expect(await em(ask('Porto'), 'second')).toEqual([0, 0]);
+  expect(asked()).toEqual(['second']);
+  expect(await em(ask('Lisbon'), 'second')).toEqual([1, 1]);
+  expect(asked()).toEqual([]);
+});
+
+test('the same last question of another conversation is another question', async () => {
+  const { em, asked } = measures();
+  await em(ask('Lisbon', 'Tell me of Portugal.'), 'first');
+  asked();
+  await em(ask('Madrid', 'Tell me of Spain.'), 'first');
+  expect(asked()).toEqual(['first', 'old']);
+});
+
+test('answers to conversations that are gone are not kept', async () => {
+  const { gate, em, asked } = measures();
+  const [here, gone] = [ask('Lisbon', 'Portugal'), ask('Madrid', 'Spain')];
+  for (const question of [here, gone]) await em(question, 'first');
+  gate.forgetAllBut([here]);
+  asked();
+  for (const question of [here, gone]) await em(question, 'first');
+  expect(asked()).toEqual(['first', 'old']);
+});
