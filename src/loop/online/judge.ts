@@ -16,6 +16,13 @@ import { alphaOfAttempt } from './statistics/alpha-spending.js';
 const KL_ANSWERS = 8;
 const CANDIDATE = 'loop-candidate';
 
+export interface Judgement {
+  readonly verdict: GateVerdict;
+  readonly state: LoopState;
+  /** Keys of the fresh questions that confirmed the candidate: with its publication the next stretch begins on them. */
+  readonly confirmedBy: readonly string[] | null;
+}
+
 export class Judge {
   readonly #measures: GateMeasures;
   /** Questions that were too few when the gate last looked. */
@@ -48,11 +55,7 @@ export class Judge {
     return this.#shortOf === placeOf(state, pool);
   }
 
-  async judge(
-    state: LoopState,
-    pool: readonly GateQuestion[],
-    signal: AbortSignal,
-  ): Promise<{ readonly verdict: GateVerdict; readonly state: LoopState }> {
+  async judge(state: LoopState, pool: readonly GateQuestion[], signal: AbortSignal): Promise<Judgement> {
     const { gate } = this.house;
     const { stretch, ledger } = state;
     const version = ledger?.version ?? state.live;
@@ -67,26 +70,22 @@ export class Judge {
     const short = shortage(working.length, isConfirming ? fresh.length : null, gate);
     if (short !== null) {
       this.#shortOf = placeOf(state, pool);
-      return this.#told(state, version, { verdict: 'waits', tests: [], reasons: [short] });
+      const waits = { verdict: 'waits', tests: [], reasons: [short] } as const;
+      return { ...this.#told(state, version, waits), confirmedBy: null };
     }
     const evidence = await this.#measure(state, working, isConfirming ? fresh : null, signal);
     const verdict = decideGate(evidence, gate);
     const keys = (list: readonly GateQuestion[]): string[] => list.map(({ key }) => key);
-    const tried = { ...stretch, attempts: stretch.attempts + 1, working: keys(working) };
-    const isConfirmed = isConfirming && verdict.verdict === 'passed';
-    return this.#told(
-      {
-        ...state,
-        confirmed: isConfirmed ? version : state.confirmed,
-        stretch: isConfirmed
-          ? { ...tried, attempts: 0, working: keys(fresh), used: [...stretch.used, ...keys(working)] }
-          : isConfirming
-            ? { ...tried, used: [...stretch.used, ...keys(fresh)] }
-            : tried,
-      },
-      version,
-      verdict,
-    );
+    const fresher = isConfirming ? keys(fresh) : [];
+    const tried = {
+      ...stretch,
+      attempts: stretch.attempts + 1,
+      working: keys(working),
+      // Whatever comes of it, a candidate has met them.
+      used: [...stretch.used, ...fresher],
+    };
+    const told = this.#told({ ...state, stretch: tried }, version, verdict);
+    return { ...told, confirmedBy: isConfirming && verdict.verdict === 'passed' ? fresher : null };
   }
 
   #mustConfirm({ stretch }: LoopState): boolean {

@@ -276,14 +276,14 @@ export class OnlineLoop implements LoopControl {
     const pool = await this.#judge.pool(this.#labels);
     if (this.#judge.knewShort(this.state, pool)) return false;
     await this.#move('due');
-    const { verdict, state } = await this.#judge.judge(this.state, pool, this.#work.signal);
+    const { verdict, state, confirmedBy } = await this.#judge.judge(this.state, pool, this.#work.signal);
     this.state = state;
     if (verdict.verdict === 'waits') {
       await this.#move('short', { waitsFor: verdict.reasons[0] ?? null });
       return false;
     }
     if (verdict.verdict === 'refused') await this.#refuse(ledger.version, verdict.reasons);
-    else await this.#publish(ledger.version);
+    else await this.#publish(ledger.version, confirmedBy);
     return true;
   }
 
@@ -305,10 +305,10 @@ export class OnlineLoop implements LoopControl {
     this.#tell('refused', version, reasons);
   }
 
-  async #publish(version: string): Promise<void> {
+  async #publish(version: string, confirmedBy: readonly string[] | null): Promise<void> {
     await this.#move('passed');
-    const outcomes = this.#labels.answers();
-    this.state = await this.#publisher.publish(this.state, 'the loop', outcomes, this.#labels.sequence);
+    const heard = { answers: this.#labels.answers(), sequence: this.#labels.sequence };
+    this.state = await this.#publisher.publish(this.state, 'the loop', heard, confirmedBy);
     if (this.state.watch?.version !== version || this.state.watch.share >= 1)
       this.#tell('published', version, []);
     else

@@ -8,7 +8,7 @@ import { type StartVersion, Versions } from './publish.js';
 import type { Receipt, StepReceipt } from './receipt.js';
 import { type LoopState, moved, receiptDocument, STATE_DOCUMENT } from './state.js';
 import { newSequentialState } from './statistics/sequential-test.js';
-import { pruneVersions, sweepVersions, writeVersion } from './version-folder.js';
+import { checkVersion, pruneVersions, sweepVersions, writeVersion } from './version-folder.js';
 import { outcomesUnder } from './watch.js';
 
 export class Publisher {
@@ -44,8 +44,8 @@ export class Publisher {
   async publish(
     state: LoopState,
     by: string,
-    answers: readonly LabelledAnswer[],
-    feedback: number,
+    heard: { readonly answers: readonly LabelledAnswer[]; readonly sequence: number },
+    confirmedBy: readonly string[] | null,
   ): Promise<LoopState> {
     const { ledger, live } = state;
     if (ledger === null) throw new NotFoundError('there is no candidate to publish');
@@ -59,13 +59,14 @@ export class Publisher {
       version: ledger.version,
       against: live,
       trainerStep: ledger.trainerStep,
+      confirmedBy: confirmedBy === null ? null : [...confirmedBy],
       share: isTrial ? settings.canaryShare : 1,
       since: Date.now(),
-      feedback,
+      feedback: heard.sequence,
       test: newSequentialState(),
       counted: [],
       newer: [],
-      older: isTrial ? [] : outcomesUnder(answers, live, settings.watchMaxPairs),
+      older: isTrial ? [] : outcomesUnder(heard.answers, live, settings.watchMaxPairs),
     };
     const receipt = await this.#receipt(state, by);
     // What the gate let pass is sound: training goes back no further, so that its checkpoint is not written over.
@@ -109,20 +110,9 @@ export class Publisher {
       );
     const swapBegan = Date.now();
     const name = await this.versions.ready(target);
-    const published = state.published.slice(0, at + 1);
-    const isKnown = (version: string): boolean =>
-      version === state.start || published.some((item) => item.version === version);
-    const { counts, stretch } = state;
+    const { counts } = state;
     const next: LoopState = {
-      ...state,
-      live: target,
-      published,
-      confirmed: isKnown(state.confirmed) ? state.confirmed : target,
-      stretch: {
-        ...stretch,
-        publications: Math.max(0, stretch.publications - (state.published.length - published.length)),
-      },
-      watch: null,
+      ...this.#backAt(state, target),
       refusalsInARow: 0,
       counts: { ...counts, rolledBack: counts.rolledBack + 1 },
     };
@@ -141,15 +131,27 @@ export class Publisher {
       try {
         const name = await this.versions.ready(next.live);
         await this.versions.switchTo(name);
-        return { ...next, watch: await this.#restoredWatch(next) };
+        return {
+          ...next,
+          confirmed: (await this.#isWhole(next.confirmed)) ? next.confirmed : next.live,
+          watch: await this.#restoredWatch(next),
+        };
       } catch (error) {
         this.house.onFailure(error as Error, `the start under version ${next.live}`);
         const before = this.before({ ...next, watch: null });
         if (before === null) throw error;
-        const at = next.published.findLastIndex(({ version }) => version === before);
-        next = { ...next, live: before, published: next.published.slice(0, at + 1), watch: null };
+        next = this.#backAt(next, before);
       }
     }
+  }
+
+  /** Whether the next candidates can be compared with it. */
+  async #isWhole(version: string): Promise<boolean> {
+    if (version === this.versions.start.version) return true;
+    return checkVersion(versionsOf(this.house.folder), version).then(
+      () => true,
+      () => false,
+    );
   }
 
   async #restoredWatch({ watch }: LoopState): Promise<LoopState['watch']> {
@@ -161,14 +163,44 @@ export class Publisher {
     return isThere ? watch : null;
   }
 
-  #lived(state: LoopState, { version, trainerStep }: NonNullable<LoopState['watch']>): LoopState {
-    const { stretch, counts, lastGate } = state;
-    const isConfirmed = lastGate?.tests.some(({ name }) => name === 'confirmation') ?? false;
+  /** What came after a version is forgotten. */
+  #backAt(state: LoopState, target: string): LoopState {
+    const at = state.published.findLastIndex(({ version }) => version === target);
+    const published = state.published.slice(0, at + 1);
+    const { confirmed, start, stretch } = state;
+    const isKnown = confirmed === start || published.some(({ version }) => version === confirmed);
+    const lost = state.published.length - published.length;
+    return {
+      ...state,
+      live: target,
+      published,
+      confirmed: isKnown ? confirmed : target,
+      stretch: { ...stretch, publications: Math.max(0, stretch.publications - lost) },
+      watch: null,
+    };
+  }
+
+  /** Live, in one with what its confirmation says of it: a version that was never published must not be one to compare with. */
+  #lived(
+    state: LoopState,
+    { version, trainerStep, confirmedBy }: NonNullable<LoopState['watch']>,
+  ): LoopState {
+    const { stretch, counts } = state;
+    const fresh = new Set(confirmedBy);
     return {
       ...state,
       live: version,
       published: [...state.published, { version, trainerStep, at: Date.now() }],
-      stretch: { ...stretch, publications: isConfirmed ? 0 : stretch.publications + 1 },
+      confirmed: confirmedBy === null ? state.confirmed : version,
+      stretch:
+        confirmedBy === null
+          ? { ...stretch, publications: stretch.publications + 1 }
+          : {
+              attempts: 0,
+              publications: 0,
+              working: [...confirmedBy],
+              used: [...stretch.used.filter((key) => !fresh.has(key)), ...stretch.working],
+            },
       counts: { ...counts, published: counts.published + 1 },
     };
   }

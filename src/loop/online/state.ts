@@ -67,6 +67,8 @@ const loopState = z.strictObject({
       against: z.string(),
       /** The checkpoint it came from: training goes on during a trial. */
       trainerStep: z.number().int(),
+      /** Fresh questions that confirmed it; null: it was not put to that test. */
+      confirmedBy: z.array(z.string()).nullable(),
       /** Share of requests that the new version answers while the old one stays live; 1: it is live itself. */
       share: z.number(),
       since: z.number(),

@@ -26,6 +26,7 @@ const begun = (feedback = 0): Watch => ({
   version: 'new',
   against: 'old',
   trainerStep: 1,
+  confirmedBy: null,
   share: 0.5,
   since: 0,
   feedback,

@@ -1,0 +1,72 @@
+// What stands in the way of a publication, and what is lost after one: the loop compares with versions that are there.
+
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { post } from '../../support/test-server.js';
+import { openLoopHouse, type RunningHouse, writeGateQuestions } from '../support/loop-house.js';
+import { importTiny } from '../support/tiny-rl-run.js';
+
+jest.setTimeout(600_000);
+
+const home = mkdtempSync(join(tmpdir(), 'searchloop-publication-'));
+const versions = join(home, 'data', 'loop', 'versions');
+let house: RunningHouse;
+// Every candidate needs fresh questions to confirm it.
+const open = (): Promise<RunningHouse> =>
+  openLoopHouse(
+    home,
+    { 'loop.gateData': join(home, 'gate.jsonl') },
+    { gate: { questions: 12, margin: 0.5, confirmEvery: 1 } },
+  );
+beforeAll(async () => {
+  await importTiny(home, join(__dirname, '..', '..', 'fixtures'));
+  writeGateQuestions(join(home, 'gate.jsonl'), 60);
+  house = await open();
+  for (const colour of ['red', 'green', 'blue', 'white']) {
+    const body = { model: 'searchloop', messages: [{ role: 'user', content: `What is ${colour}?` }] };
+    const { id } = (await (await post(`${house.url}/v1/chat/completions`, body)).json()) as { id: string };
+    const said = await post(`${house.url}/v1/feedback`, { id, golden_answers: ['a colour'] });
+    expect(said.status).toBe(200);
+  }
+});
+afterAll(async () => {
+  await house?.close();
+  rmSync(home, { recursive: true, force: true });
+});
+
+test('a version that could not be written down is not what the next ones are compared with', async () => {
+  writeFileSync(versions, 'in the way');
+  await house.loop.step();
+  const failed = house.loop.status();
+  expect(failed.last_gate?.tests.map(({ name }) => name)).toContain('confirmation');
+  expect(failed).toMatchObject({
+    state: 'waiting',
+    live: 'base',
+    stretch: { confirmed: 'base', attempts: 1 },
+  });
+  expect(house.failures).toEqual([expect.stringContaining('while publishing')]);
+  rmSync(versions);
+  await house.loop.step();
+  const passed = house.loop.status();
+  expect(passed.last_error).toBeNull();
+  expect(passed.live).toBe(passed.candidate);
+  expect(passed.stretch).toMatchObject({
+    confirmed: passed.live,
+    attempts: 0,
+    publications: 0,
+    questions: 12,
+  });
+});
+
+test('after a start without the version that was confirmed last, the live one takes its place', async () => {
+  const { live } = house.loop.status();
+  await house.close();
+  writeFileSync(join(versions, live, 'adapter_model.safetensors'), 'damaged');
+  house = await open();
+  expect(house.loop.status()).toMatchObject({ live: 'base', stretch: { confirmed: 'base' } });
+  await house.loop.step();
+  const again = house.loop.status();
+  expect(again.last_error).toBeNull();
+  expect(again.live).toBe(again.candidate);
+});
