@@ -1,7 +1,7 @@
 // Puts the rooms together: model, engine, index and rollouts, as serve and ask use them.
 
 import { type Config, homeFolder } from '../config/index.js';
-import { createEngine, type Engine, type Generator } from '../engine/index.js';
+import { type AdapterFault, createEngine, type Engine, type Generator } from '../engine/index.js';
 import { type EngineGraphs, ensureModel, preparePrecision } from '../model/index.js';
 import { createRetriever, ensureDemoIndex, type Retriever } from '../retrieval/index.js';
 import {
@@ -33,6 +33,7 @@ export interface PolicyModel {
 
 interface EngineStart {
   readonly onState?: (state: WorkerState, error: Error | null) => void;
+  readonly onAdapterFault?: (fault: AdapterFault) => void;
   /** Long texts are encoded on the calling thread until the worker for it can be had. */
   readonly onEncodingFailure?: (error: Error) => void;
 }
@@ -64,6 +65,7 @@ export async function startPolicyModel(
     tokenizer: tokenizerSource,
     settings: config.engine,
     ...(options.onState ? { onState: options.onState } : {}),
+    ...(options.onAdapterFault ? { onAdapterFault: options.onAdapterFault } : {}),
   });
   const encoding = createBackgroundEncoding(tokenizerSource, options.onEncodingFailure);
   const close = async (): Promise<void> => {

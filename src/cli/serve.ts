@@ -94,6 +94,8 @@ function createParts(config: Config, store: TrajectoryStore | null, logger: Logg
   const openModel = async (files: PolicyFiles): Promise<PolicyModel> => {
     const loaded = await startPolicyModel(config, files, {
       onEncodingFailure: (err) => logger.warn({ err }, 'no worker for long texts'),
+      onAdapterFault: ({ name, error }) =>
+        logger.error({ adapter: name, err: error }, 'the engine came back without an adapter'),
       onState: (state, error) => {
         if (error !== null) logger.error({ state, err: error }, 'engine worker failed');
         if (model !== null && state !== 'ready')

@@ -1,7 +1,7 @@
 // Names of adapters, their versions, and who holds a lease on which. A version stays resident while a name points at it
 // or a sequence uses it; a name never silently means another version, and an unknown one never means the base model.
 
-import { InvalidInputError, NotFoundError } from '../errors.js';
+import { IntegrityError, InvalidInputError, NotFoundError, UnavailableError } from '../errors.js';
 import type { AdapterInfo } from './generator.js';
 import { BASE_VERSION, type LoadedAdapter } from './messages.js';
 
@@ -26,6 +26,16 @@ interface Version {
 interface Named {
   readonly version: Version;
   readonly path: string;
+  /** Why the present worker does not have it; null: it has. */
+  readonly fault: Error | null;
+}
+
+/** An adapter that a new worker does not have. */
+export interface AdapterFault {
+  readonly name: string;
+  readonly error: Error;
+  /** The worker could not be asked: `retry` may find it. */
+  readonly mayReturn: boolean;
 }
 
 export class AdapterRegistry {
@@ -76,7 +86,7 @@ export class AdapterRegistry {
   }
 
   list(): readonly AdapterInfo[] {
-    return [...this.#names.keys()].map((name) => this.#info(name));
+    return [...this.#names.keys()].map((name) => this.#info(name)).filter(({ fault }) => fault === null);
   }
 
   get live(): AdapterInfo | null {
@@ -91,13 +101,21 @@ export class AdapterRegistry {
   /**
    * @param adapter name or version; null is the base model, undefined the live alias
    * @throws {NotFoundError} neither a name nor a version that a name points at
+   * @throws {UnavailableError} the worker has lost it: what is asked for is never replaced by the base model
    */
   lease(adapter: string | null | undefined): Lease {
     const wanted = adapter === undefined ? this.#live : adapter;
     if (wanted === null || wanted === BASE_VERSION) return { version: BASE_VERSION, release: () => {} };
-    const named =
-      this.#names.get(wanted) ?? [...this.#names.values()].find((item) => item.version.version === wanted);
+    const same = [...this.#names.values()].filter((item) => item.version.version === wanted);
+    const named = this.#names.get(wanted) ?? same.find(({ fault }) => fault === null) ?? same[0];
     if (named === undefined) throw new NotFoundError(`no adapter "${wanted}" is loaded`);
+    if (named.fault !== null)
+      throw new UnavailableError(
+        `adapter "${wanted}" is not in the engine's new worker: ${named.fault.message}`,
+        {
+          cause: named.fault,
+        },
+      );
     const { version } = named;
     version.leases++;
     let held = true;
@@ -113,23 +131,44 @@ export class AdapterRegistry {
   }
 
   /**
-   * Loads everything again into a new worker. A name whose folder no longer holds its version is forgotten.
-   * @returns names that were lost
+   * Loads everything again into a new worker. A name whose folder no longer holds its version is forgotten, but for the
+   * live one: that stays, without content, until it is loaded again or the alias points elsewhere.
+   * @returns what the worker does not have
    */
-  reload(): Promise<readonly string[]> {
-    return this.#inTurn(async () => {
-      const lost: string[] = [];
-      for (const [name, { path, version }] of [...this.#names]) {
-        const loaded = await this.residence.load(path).catch(() => null);
-        if (loaded?.version === version.version) continue;
-        if (loaded !== null && !this.#versions.has(loaded.version)) this.residence.drop(loaded.version);
-        this.#names.delete(name);
-        if (this.#live === name) this.#live = null;
-        lost.push(name);
-      }
-      this.#sweep();
-      return lost;
-    });
+  reload(): Promise<readonly AdapterFault[]> {
+    return this.#inTurn(() => this.#loadAgain([...this.#names]));
+  }
+
+  /** Tries those again for which the worker could not be asked. @returns what it still does not have */
+  retry(): Promise<readonly AdapterFault[]> {
+    return this.#inTurn(() =>
+      this.#loadAgain([...this.#names].filter(([, { fault }]) => fault instanceof UnavailableError)),
+    );
+  }
+
+  async #loadAgain(wanted: readonly (readonly [string, Named])[]): Promise<readonly AdapterFault[]> {
+    const faults: AdapterFault[] = [];
+    for (const [name, named] of wanted) {
+      const error = await this.#faultOf(named);
+      const mayReturn = error instanceof UnavailableError;
+      if (error === null || mayReturn || this.#live === name)
+        this.#names.set(name, { ...named, fault: error });
+      else this.#names.delete(name);
+      if (error !== null) faults.push({ name, error, mayReturn });
+    }
+    this.#sweep();
+    return faults;
+  }
+
+  async #faultOf({ path, version }: Named): Promise<Error | null> {
+    try {
+      const loaded = await this.residence.load(path);
+      if (loaded.version === version.version) return null;
+      if (!this.#versions.has(loaded.version)) this.residence.drop(loaded.version);
+      return new IntegrityError(`${path} holds version ${loaded.version}, expected ${version.version}`);
+    } catch (error) {
+      return error as Error;
+    }
   }
 
   #name(name: string, path: string, loaded: LoadedAdapter, replace: boolean): void {
@@ -156,7 +195,7 @@ export class AdapterRegistry {
       );
     const version = known ?? { ...loaded, leases: 0 };
     this.#versions.set(loaded.version, version);
-    this.#names.set(name, { version, path });
+    this.#names.set(name, { version, path, fault: null });
   }
 
   #isLastUse(version: Version): boolean {
@@ -182,8 +221,9 @@ export class AdapterRegistry {
   }
 
   #info(name: string): AdapterInfo {
-    const { version, path } = this.#named(name);
-    return { name, version: version.version, rank: version.rank, leases: version.leases, path };
+    const { version, path, fault } = this.#named(name);
+    const { rank, leases } = version;
+    return { name, version: version.version, rank, leases, path, fault: fault?.message ?? null };
   }
 
   #inTurn<T>(act: () => Promise<T>): Promise<T> {

@@ -7,7 +7,7 @@ import type { EngineGraphs } from '../model/index.js';
 import { startWorker, type WorkerClient, type WorkerState } from '../runtime/index.js';
 import type { TokenizerSource } from '../tokenizer/index.js';
 import { canonicalJson, sha256Hex } from '../util/digest.js';
-import { AdapterRegistry } from './adapter-registry.js';
+import { type AdapterFault, AdapterRegistry } from './adapter-registry.js';
 import { Admission } from './admission.js';
 import { buffersOf } from './core/read-adapter.js';
 import { LEAST_WIDE } from './core/step-model.js';
@@ -32,6 +32,9 @@ import { RemoteSequence } from './remote-sequence.js';
 
 /** Goes up when the same logits and seed may give another token than before. */
 const SAMPLER_VERSION = 1;
+/** Pauses before adapters that could not be loaded are tried again. */
+const RETRY_MS = 500;
+const LAST_RETRY_MS = 30_000;
 
 export interface EngineOptions {
   readonly modelId: string;
@@ -47,6 +50,8 @@ export interface EngineOptions {
   readonly spinning?: boolean;
   /** Called when the worker dies, comes back or gives up. */
   readonly onState?: (state: WorkerState, error: Error | null) => void;
+  /** Called for each adapter that the worker lacks after it came back. */
+  readonly onAdapterFault?: (fault: AdapterFault) => void;
   /** Another entry than the engine's own, such as one that counts or breaks something around it. */
   readonly workerEntry?: string;
   /** Pause before the worker is started again for the first time; doubled for each further time. */
@@ -84,6 +89,9 @@ class WorkerEngine implements Engine {
   #client: WorkerClient<EngineMethods> | null = null;
   /** True between the return of a worker and the return of its adapters. */
   #reloading = false;
+  /** Which worker it is: what was begun for one before does not count. */
+  #life = 0;
+  #retry: NodeJS.Timeout | undefined;
   #nextId = 0;
   #commands: Command[] = [];
 
@@ -286,17 +294,32 @@ class WorkerEngine implements Engine {
   }
 
   #onState(state: WorkerState, error: Error | null): void {
+    const life = ++this.#life;
+    clearTimeout(this.#retry);
     if (state === 'ready') {
       this.#reloading = true;
-      void this.#registry.reload().then(() => {
+      void this.#registry.reload().then((faults) => {
+        if (life !== this.#life) return;
         this.#reloading = false;
         this.options.onState?.(this.state, null);
+        this.#faulty(faults, life, this.options.backOffMs ?? RETRY_MS);
       });
       return;
     }
     if (state !== 'closed')
       this.#failAll(new UnavailableError(`the engine's worker died: ${error?.message}`, { cause: error }));
     this.options.onState?.(state, error);
+  }
+
+  /** Says what is missing, and asks again for what may return. */
+  #faulty(faults: readonly AdapterFault[], life: number, delayMs: number): void {
+    for (const fault of faults) this.options.onAdapterFault?.(fault);
+    if (!faults.some(({ mayReturn }) => mayReturn)) return;
+    this.#retry = setTimeout(() => {
+      void this.#registry.retry().then((left) => {
+        if (life === this.#life) this.#faulty(left, life, Math.min(2 * delayMs, LAST_RETRY_MS));
+      });
+    }, delayMs).unref();
   }
 
   #failAll(error: Error): void {

@@ -132,6 +132,8 @@ export interface AdapterInfo {
   /** Sequences that hold a lease on it now. */
   readonly leases: number;
   readonly path: string;
+  /** Why the engine's worker does not have it, so that nothing can be opened with it; null: it has. */
+  readonly fault: string | null;
 }
 
 export interface EngineStats {
@@ -147,6 +149,7 @@ export interface Generator {
    * Waits for a slot.
    * @throws {OverloadedError} the admission queue is full
    * @throws {NotFoundError} no such adapter
+   * @throws {UnavailableError} the engine restarts, or came back without this adapter
    */
   open(options?: OpenOptions): Promise<GenerationSequence>;
   /** Loads a PEFT folder under a name. Same name with other content is an error unless `replace`. */
@@ -156,6 +159,7 @@ export interface Generator {
   listAdapters(): readonly AdapterInfo[];
   /** Points the live alias (what `adapter: undefined` means) at a loaded adapter, or at the base model. */
   setLiveAdapter(name: string | null): Promise<void>;
+  /** Null is the base model. */
   readonly liveAdapter: AdapterInfo | null;
   stats(): EngineStats;
   close(): Promise<void>;

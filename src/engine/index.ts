@@ -2,6 +2,7 @@
 // Tokens in; tokens, log-probabilities and stop reasons out.
 // Never knows a tag, a prompt, a question or a passage.
 
+export type { AdapterFault } from './adapter-registry.js';
 export { createEngine, type Engine, type EngineOptions } from './create-engine.js';
 export type * from './generator.js';
 export { type GivenToken, scoreGivenTokens } from './given-tokens.js';

@@ -1,5 +1,5 @@
 import { AdapterRegistry, type AdapterResidence } from '../../src/engine/adapter-registry.js';
-import { InvalidInputError, NotFoundError } from '../../src/errors.js';
+import { InvalidInputError, NotFoundError, UnavailableError } from '../../src/errors.js';
 
 /** A residence whose folders hold the versions that a test says. */
 function residence(folders: Record<string, string>) {
@@ -26,7 +26,7 @@ test('a name keeps its version unless replace is said; the same content again is
   const { parts, resident } = residence({ one: 'v1', copy: 'v1', two: 'v2' });
   const registry = new AdapterRegistry(parts, 4);
   const first = await registry.load('a', 'one', false);
-  expect(first).toEqual({ name: 'a', version: 'v1', rank: 4, leases: 0, path: 'one' });
+  expect(first).toEqual({ name: 'a', version: 'v1', rank: 4, leases: 0, path: 'one', fault: null });
   expect((await registry.load('a', 'copy', false)).version).toBe('v1');
   await expect(registry.load('a', 'two', false)).rejects.toThrow(/v1.*v2/);
   expect(resident).toEqual(['v1']);
@@ -131,11 +131,56 @@ test('a new worker gets every adapter again; one whose folder changed is lost, n
   const registry = new AdapterRegistry(parts, 4);
   await registry.load('a', 'one', false);
   await registry.load('b', 'two', false);
-  registry.setLive('b');
   resident.length = 0;
   folders['two'] = 'v3';
-  expect(await registry.reload()).toEqual(['b']);
+  const faults = await registry.reload();
+  expect(faults).toMatchObject([{ name: 'b', mayReturn: false, error: { code: 'integrity_mismatch' } }]);
   expect(registry.list().map(({ name, version }) => [name, version])).toEqual([['a', 'v1']]);
-  expect(registry.live).toBeNull();
   expect(() => registry.lease('b')).toThrow(NotFoundError);
+});
+
+test('a live adapter that a new worker lacks is an error that names it, until it is back; never the base', async () => {
+  const { parts, folders } = residence({ one: 'v1' });
+  const registry = new AdapterRegistry(parts, 4);
+  await registry.load('a', 'one', false);
+  registry.setLive('a');
+  delete folders['one'];
+  expect(await registry.reload()).toMatchObject([{ name: 'a', mayReturn: false }]);
+  for (const asked of [undefined, 'a', 'v1']) expect(() => registry.lease(asked)).toThrow(UnavailableError);
+  expect(() => registry.lease(undefined)).toThrow(/"a".*one does not exist/);
+  expect(registry.lease(null).version).toBe('base');
+  expect(registry.list()).toEqual([]);
+  expect(registry.live).toMatchObject({ name: 'a', version: 'v1', fault: 'one does not exist' });
+  folders['copy'] = 'v1';
+  await registry.load('a', 'copy', false);
+  expect(registry.lease(undefined).version).toBe('v1');
+  expect(registry.live).toMatchObject({ fault: null });
+});
+
+test('adapters for which the worker could not be asked stay and are tried again', async () => {
+  const { parts, resident } = residence({ one: 'v1', two: 'v2' });
+  let isAway = false;
+  const load = (folder: string) =>
+    isAway ? Promise.reject(new UnavailableError('the worker restarts')) : parts.load(folder);
+  const registry = new AdapterRegistry({ ...parts, load }, 4);
+  await registry.load('a', 'one', false);
+  await registry.load('b', 'two', false);
+  registry.setLive('a');
+  resident.length = 0;
+  isAway = true;
+  const faults = await registry.reload();
+  expect(faults.map(({ name, mayReturn }) => [name, mayReturn])).toEqual([
+    ['a', true],
+    ['b', true],
+  ]);
+  for (const asked of [undefined, 'b']) expect(() => registry.lease(asked)).toThrow(UnavailableError);
+  isAway = false;
+  expect(await registry.retry()).toEqual([]);
+  expect(registry.lease(undefined).version).toBe('v1');
+  expect(registry.lease('b').version).toBe('v2');
+  expect(resident).toEqual(['v1', 'v2']);
+  // What is there is not loaded twice.
+  resident.length = 0;
+  await registry.retry();
+  expect(resident).toEqual([]);
 });

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -357,6 +357,32 @@ describe('a worker that dies', () => {
     const after = await engine.open();
     expect(after.adapterVersion).toBe(version);
     expect((await begin(after)).ids).toEqual(before.ids);
+  });
+
+  test('a live adapter that is gone by then is reported and refused, not replaced by the base model', async () => {
+    const home = join(folder, 'adapter');
+    cpSync(fixture('lora', 'tiny-llama', 'policy'), home, { recursive: true });
+    const faults: string[] = [];
+    const engine = await startEngine(
+      {},
+      { workerEntry: fragileEntry(), backOffMs: 1, onAdapterFault: ({ name }) => faults.push(name) },
+    );
+    const { version } = await engine.loadAdapter('a', home);
+    await engine.setLiveAdapter('a');
+    renameSync(home, `${home}-away`);
+    const fatal = await engine.open({ seed: 666 });
+    await until(() => faults.length > 0);
+    fatal.close();
+    expect(faults).toEqual(['a']);
+    expect(engine.state).toBe('ready');
+    expect(engine.liveAdapter).toMatchObject({ name: 'a', version, fault: expect.stringContaining(home) });
+    await expect(engine.open()).rejects.toBeInstanceOf(UnavailableError);
+    await expect(engine.open()).rejects.toThrow(/adapter "a"/);
+    (await engine.open({ adapter: null })).close();
+    await engine.loadAdapter('a', `${home}-away`);
+    const after = await engine.open();
+    expect(after.adapterVersion).toBe(version);
+    expect((await begin(after)).ids).toHaveLength(24);
   });
 
   test('a graph that cannot be opened is one clear failure', async () => {

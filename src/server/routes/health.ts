@@ -13,6 +13,9 @@ export function readyz(context: ServerContext): RequestHandler {
   return (_req, res) => {
     const parts = { model: context.parts.policy(), index: context.parts.index() };
     const reasons = Object.entries(parts).flatMap(([name, part]) => reasonOf(name, part));
+    const live = parts.model.state === 'ready' ? parts.model.value.engine.liveAdapter : null;
+    if (live !== null && live.fault !== null)
+      reasons.push(`the live adapter "${live.name}" is not in the engine: ${live.fault}`);
     if (context.activity.stopping) reasons.push('the server is shutting down');
     if (reasons.length > 0) {
       res.status(503).set({ 'retry-after': '5', 'retry-after-ms': '5000' });

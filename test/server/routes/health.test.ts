@@ -1,5 +1,5 @@
 import type { ServerParts } from '../../../src/server/index.js';
-import { eventually, startTestServer } from '../../support/test-server.js';
+import { adapter, eventually, scriptedPolicy, startTestServer } from '../../support/test-server.js';
 
 async function probe(parts: Partial<ServerParts>) {
   const server = await startTestServer({ parts, server: { apiKeys: ['secret'] } });
@@ -32,6 +32,20 @@ test('not ready: 503 with every reason; alive all the same', async () => {
   expect(body).toEqual({
     status: 'not ready',
     reasons: ['model is loading: reading weights', 'index is broken: index "demo" holds 0 passages'],
+  });
+});
+
+test('a live adapter that the engine has lost: not ready, though the base model could answer', async () => {
+  const run = (): never => {
+    throw new Error('nothing is asked');
+  };
+  const liveAdapter = { ...adapter('mine', 'v1'), fault: 'its folder is gone' };
+  const { ready, body } = await probe({
+    policy: () => ({ state: 'ready', value: scriptedPolicy({ run }, { liveAdapter }) }),
+  });
+  expect(ready).toBe(503);
+  expect(body).toMatchObject({
+    reasons: ['the live adapter "mine" is not in the engine: its folder is gone'],
   });
 });
 
