@@ -52,8 +52,9 @@ export class TrainerKeeper {
   async commit(state: LoopState, trainer: Trainer, done: StepToCommit): Promise<LoopState> {
     const { batch, plan, baselines, metrics } = done;
     const parent = trainer.committed.version;
-    for (const { record, notes } of batch.rollouts)
-      if (notes !== null) await this.house.store.put(record, notes);
+    // What was deleted while the step ran does not come back with its rollouts; the ledger counts them as deleted.
+    for (const { record, notes, origin } of batch.rollouts)
+      if (notes !== null) await this.house.store.putRollout(record, notes, origin.head.id);
     const report = await trainer.commit({ baselines: baselines.state() });
     const checkpoint = report.folder.slice(checkpointsOf(this.house.folder).length + 1);
     const ledger = { trainerStep: report.step, version: report.version, checkpoint, state: report.state };

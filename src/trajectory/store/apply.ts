@@ -8,7 +8,7 @@ import { deleteRecords, pruneRecords } from './queries/deletion.js';
 import { addFeedback } from './queries/feedback.js';
 import { createKey, revokeKey } from './queries/keys.js';
 import { commitStep, dropBatches, putBatch, putDocuments } from './queries/lineage.js';
-import { insertRecord, setGrades } from './queries/records.js';
+import { hasRecord, insertRecord, setGrades } from './queries/records.js';
 import type { StoreQuery, StoreTables } from './tables.js';
 
 /** A write with what can be worked out before the transaction begins. */
@@ -84,9 +84,10 @@ function prepare(write: Write, audit: RecordAudit): Prepared {
   const done = (work: Promise<void>): Promise<null> => work.then(() => null);
   switch (write.kind) {
     case 'record': {
-      const { encoded, feedback } = write.params;
+      const { encoded, feedback, origin } = write.params;
       const audited = audit.checkEncoded(encoded);
       return async (query) => {
+        if (origin !== null && !(await hasRecord(query, origin))) return false;
         const isNew = await insertRecord(query, encoded, audited, Date.now());
         if (feedback !== null) await addFeedback(query, feedback);
         return isNew;

@@ -38,8 +38,15 @@ export interface StoreWorkerData {
 
 /** Every kind of write: what it takes and gives. Each may be sent again after a failure without harm. */
 export interface Writes {
-  /** Gives whether the record is new. */
-  readonly record: [{ readonly encoded: EncodedRecord; readonly feedback: FeedbackDraft | null }, boolean];
+  /** Gives whether the record is new. With `origin`: nothing is written where that record is not there (any more). */
+  readonly record: [
+    {
+      readonly encoded: EncodedRecord;
+      readonly feedback: FeedbackDraft | null;
+      readonly origin: string | null;
+    },
+    boolean,
+  ];
   readonly feedback: [FeedbackDraft, FeedbackOutcome];
   /** Gives how many of the records are there. */
   readonly grades: [readonly GradeInput[], number];

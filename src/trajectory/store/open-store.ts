@@ -52,7 +52,11 @@ export function openTrajectoryStore(options: StoreOptions): TrajectoryStore {
     put(record, notes, feedback = null) {
       const encoded = encodeRecord(record, notes);
       const draft = feedback === null ? null : draftOf(feedback);
-      return write('record', { encoded, feedback: draft }, encoded.head.bytes);
+      return write('record', { encoded, feedback: draft, origin: null }, encoded.head.bytes);
+    },
+    putRollout(record, notes, origin) {
+      const encoded = encodeRecord(record, notes);
+      return write('record', { encoded, feedback: null, origin }, encoded.head.bytes);
     },
     addFeedback: (input) => write('feedback', draftOf(input)),
     setGrades: (grades) => write('grades', grades),

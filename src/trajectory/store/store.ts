@@ -39,6 +39,12 @@ export interface TrajectoryStore {
    * @returns whether the id is new; a record that is there stays as it is
    */
   put(record: TrajectoryRecord, notes: RecordNotes, feedback?: FeedbackInput | null): Promise<boolean>;
+  /**
+   * Stores a new answer to the question of another record, unless that one was deleted meanwhile: then whoever asked wants
+   * nothing of it kept.
+   * @returns whether the id is new
+   */
+  putRollout(record: TrajectoryRecord, notes: RecordNotes, origin: string): Promise<boolean>;
   /** @throws {NotFoundError} no such answer; {InvalidInputError} the idempotency key was used for something else */
   addFeedback(input: FeedbackInput): Promise<FeedbackOutcome>;
   /** The reward of each record by the rule in force. @returns how many of them are there */

@@ -107,4 +107,20 @@ test.each(['sqlite', 'postgres'] as const)('%s: labels, ledger, lineage, deletio
   const origins = await house.store.read(third?.trajectoryIds ?? []);
   expect(origins.length).toBeGreaterThan(0);
   expect(new Set(origins.map(({ head }) => head.userKey))).toEqual(new Set(['grace']));
+
+  // Deleted while a step is under way: nothing comes back with its rollouts, and the version that was made is known for it.
+  const { store } = house;
+  const { putRollout } = store;
+  const entering = jest.spyOn(store, 'putRollout').mockImplementationOnce(async (...rollout) => {
+    await store.delete({ userKey: 'grace' });
+    return putRollout(...rollout);
+  });
+  await house.loop.step();
+  expect(house.failures).toEqual([]);
+  expect(house.loop.status()).toMatchObject({ step: 4 });
+  expect(await store.list({}, { limit: 99, order: 'oldest' })).toEqual([]);
+  const fourth = (await store.adapters()).find(({ receipt }) => (receipt as { step: number }).step === 4);
+  const made = new Set(entering.mock.calls.flatMap(([record, , origin]) => [record.id, origin]));
+  expect(made.size).toBeGreaterThanOrEqual(5);
+  expect(fourth).toMatchObject({ trajectoryIds: [], deletedRecords: made.size });
 });

@@ -315,6 +315,18 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (kind) => {
     });
   });
 
+  test('a rollout is kept only as long as the answer is there whose question it repeats', async () => {
+    await store.put(makeRecord('asked'), notes({ userKey: 'ann' }));
+    expect(
+      await store.putRollout(makeRecord('r1'), notes({ userKey: 'ann', source: 'train' }), 'asked'),
+    ).toBe(true);
+    await store.delete({ userKey: 'ann' });
+    expect(
+      await store.putRollout(makeRecord('r2'), notes({ userKey: 'ann', source: 'train' }), 'asked'),
+    ).toBe(false);
+    expect(await store.list({}, newest)).toEqual([]);
+  });
+
   test('retention by age and by size takes the oldest', async () => {
     for (let at = 0; at < 6; at++) await store.put(makeRecord(`r${at}`, { createdAt: at * 1000 }), notes());
     const left = async () => (await store.list({}, { limit: 100, order: 'oldest' })).map(({ id }) => id);

@@ -41,6 +41,11 @@ export async function insertRecord(
   return true;
 }
 
+export async function hasRecord(query: StoreQuery, id: string): Promise<boolean> {
+  const row = await query.selectFrom('trajectories').select('id').where('id', '=', id).executeTakeFirst();
+  return row !== undefined;
+}
+
 export async function setAudit(query: StoreQuery, id: string, audit: AuditResult): Promise<void> {
   await query.updateTable('trajectories').set(auditColumns(audit)).where('id', '=', id).execute();
 }
