@@ -36,6 +36,8 @@ export class OnlineLoop implements LoopControl {
   readonly #closed = new AbortController();
   /** Ends what is going on. */
   #work = new AbortController();
+  /** Orders that ended it and wait for their turn: rounds that come before them do nothing. */
+  #interruptions = 0;
   #wake = new AbortController();
   #turn: Promise<unknown> = Promise.resolve();
   #running: Promise<void> | null = null;
@@ -96,10 +98,8 @@ export class OnlineLoop implements LoopControl {
     return statusOf(this.state, { ...known, progress: this.#progress, lastError: this.#lastError });
   }
 
-  async pause(reason: string): Promise<LoopStatus> {
-    this.#work.abort();
-    await this.#inTurn(() => this.#pause(reason));
-    return this.status();
+  pause(reason: string): Promise<LoopStatus> {
+    return this.#interrupt(() => this.#pause(reason));
   }
 
   async resume(): Promise<LoopStatus> {
@@ -121,10 +121,8 @@ export class OnlineLoop implements LoopControl {
     return this.status();
   }
 
-  async rollback(reason: string, version?: string): Promise<LoopStatus> {
-    this.#work.abort();
-    await this.#inTurn(() => this.#rollBack(reason, version));
-    return this.status();
+  rollback(reason: string, version?: string): Promise<LoopStatus> {
+    return this.#interrupt(() => this.#rollBack(reason, version));
   }
 
   /** Ends the work at the next decode step or micro-batch. Idempotent. */
@@ -156,7 +154,7 @@ export class OnlineLoop implements LoopControl {
   }
 
   async #round(isAsked: boolean): Promise<boolean> {
-    if (this.state.name === 'paused' || this.#closed.signal.aborted) return false;
+    if (this.state.name === 'paused' || this.#closed.signal.aborted || this.#interruptions > 0) return false;
     this.#work = new AbortController();
     try {
       const news = await this.#labels.refresh();
@@ -383,6 +381,13 @@ export class OnlineLoop implements LoopControl {
     const { live } = this.state;
     this.house.onNote(`${event}: ${version?.slice(0, 12) ?? 'the loop'}`, { reasons, live });
     this.#news.send({ event, version, live, reasons, at: Date.now() });
+  }
+
+  async #interrupt(order: () => Promise<void>): Promise<LoopStatus> {
+    this.#interruptions++;
+    this.#work.abort();
+    await this.#inTurn(order).finally(() => this.#interruptions--);
+    return this.status();
   }
 
   /** One thing at a time. */

@@ -87,6 +87,16 @@ test('steps go on from the ledger: after a restart, and where a checkpoint was w
   });
 });
 
+test('a pause comes before rounds that were asked for earlier and have not begun', async () => {
+  house = await openLoopHouse(homeOf('orders'));
+  for (const colour of COLOURS) await say(await ask(`What is ${colour}?`), { golden_answers: ['x'] });
+  const [, , paused] = await Promise.all([house.loop.step(), house.loop.step(), house.loop.pause('enough')]);
+  expect(paused).toMatchObject({ state: 'paused', paused_for: 'enough', step: 0 });
+  await house.loop.resume();
+  await house.loop.step();
+  expect(house.loop.status()).toMatchObject({ step: 1, last_error: null });
+});
+
 test('a broken number rejects the step; three in a row pause the loop until somebody resumes it', async () => {
   house = await openLoopHouse(homeOf('broken'), { 'training.learningRate': 1e30 });
   for (const colour of COLOURS) await say(await ask(`What is ${colour}?`), { golden_answers: ['x'] });
