@@ -2,14 +2,16 @@
 // answers as they were given, and pairs of answers that people compared. Nothing of it is stored yet.
 
 import { randomUUID } from 'node:crypto';
+import { CancelledError } from '../../errors.js';
 import { scoreRecord } from '../../reward/index.js';
 import { derivedSeed } from '../../training/index.js';
 import { audit, NO_NOTES, type RecordNotes, type TrajectoryRecord } from '../../trajectory/index.js';
 import type { ScoredRollout } from '../offline/rollout-batch.js';
 import { chooseQuestions, type Place } from './choose-questions.js';
+import type { Known } from './findings.js';
 import type { LoopHouse } from './house.js';
 import { rollIdle } from './idle-rollouts.js';
-import type { KnownAnswer, LabelIndex } from './labels.js';
+import type { AnswerPair, KnownAnswer, LabelIndex } from './labels.js';
 import { clusterOf } from './logged.js';
 import { loggedAnswers, usablePairs, whyNotLogged } from './logged-answers.js';
 import type { AnswerToGrade, GradedAnswer } from './rewards.js';
@@ -41,7 +43,7 @@ export interface BatchParts {
   readonly house: LoopHouse;
   readonly labels: LabelIndex;
   readonly plan: Plan;
-  readonly wasUsed: (id: string) => boolean;
+  readonly known: Known;
   readonly signal: AbortSignal;
   readonly onRollout: (done: number, total: number) => void;
 }
@@ -59,7 +61,7 @@ export async function makeBatch(parts: BatchParts): Promise<Batch> {
       ? await replayedItems(parts, left)
       : { items: await loggedItems(parts, left), place: plan.place };
   const { pass, cursor } = place;
-  return { ...audited(house, [...paired, ...items]), place: { pass, cursor } };
+  return { ...audited(parts, [...paired, ...items]), place: { pass, cursor } };
 }
 
 /** Rolls chosen questions out again, `groupSize` times each. */
@@ -108,45 +110,70 @@ async function replayedItems(
 }
 
 /** Explored answers as they were given, where somebody said or can tell what they are worth. */
-async function loggedItems(
-  { house, labels, plan, wasUsed, signal }: BatchParts,
-  sequences: number,
-): Promise<BatchItem[]> {
+async function loggedItems(parts: BatchParts, sequences: number): Promise<BatchItem[]> {
+  const { house, labels, known, signal } = parts;
   const drafts: Draft[] = [];
-  for (const origin of await labels.present(loggedAnswers(house, labels, wasUsed).usable)) {
+  for (const origin of await labels.present(loggedAnswers(house, labels, known).usable)) {
     if (drafts.length >= sequences) break;
-    const [stored] = await house.store.read([origin.head.id]);
-    if (stored === undefined || (await whyNotLogged(house, stored, plan.adapter, signal)) !== null) continue;
+    const record = await fittingRecord(parts, origin);
+    if (record === null) continue;
     const given = origin.label.kind === 'reward' ? origin.label.value : null;
-    drafts.push({ origin, record: { ...stored.record, groupId: stored.record.id }, given });
+    drafts.push({ origin, record: { ...record, groupId: record.id }, given });
   }
-  return gradedItems(house, drafts, signal);
+  const items = await gradedItems(house, drafts, signal);
+  const graded = new Set(items.map(({ record }) => record.id));
+  for (const { record } of drafts)
+    if (!graded.has(record.id)) known.note(record.id, 'nobody can tell what it is worth');
+  return items;
+}
+
+/** The stored record where it can be learned from; null where not, and why is noted. */
+async function fittingRecord(
+  { house, plan, known, signal }: BatchParts,
+  { head }: KnownAnswer,
+): Promise<TrajectoryRecord | null> {
+  if (signal.aborted) throw new CancelledError();
+  const [stored] = await house.store.read([head.id]);
+  if (stored === undefined) return null;
+  const reason = await whyNotLogged(house, stored, plan.adapter, signal);
+  if (reason !== null) known.note(head.id, reason);
+  return reason === null ? stored.record : null;
 }
 
 /** Of each pair both answers, or neither: the better one is worth 1, the other 0. */
-async function pairedItems({ house, labels, plan, wasUsed, signal }: BatchParts): Promise<BatchItem[]> {
+async function pairedItems(parts: BatchParts): Promise<BatchItem[]> {
+  const { house, labels, known } = parts;
   const most = Math.floor((PAIRED_SHARE * house.run.batchSequences) / 2);
-  const items: BatchItem[] = [];
-  for (const { better, worse } of usablePairs(house, labels, wasUsed, most)) {
-    const present = await labels.present([better, worse]);
-    const stored = await house.store.read(present.map(({ head }) => head.id));
-    const [first, second] = stored;
-    if (first === undefined || second === undefined) continue;
-    const reasons = [];
-    for (const one of stored) reasons.push(await whyNotLogged(house, one, plan.adapter, signal));
-    if (reasons.some((reason) => reason !== null)) continue;
-    const groupId = `pair-${better.head.id}`;
-    for (const [origin, { record }, reward] of [
-      [better, first, 1],
-      [worse, second, 0],
-    ] as const)
-      items.push({
-        ...itemOf(house, { origin, record: { ...record, groupId }, given: reward }, reward),
-        graded: { source: 'feedback', rule: 'preferred_over' },
-        isCompared: true,
-      });
+  const records = new Map<string, TrajectoryRecord>();
+  // Until all that are chosen were read: in place of each that proves of no use another one is chosen.
+  for (;;) {
+    const pairs = usablePairs(house, labels, known, most);
+    const unread = pairs.flatMap(bothOf).filter(({ head }) => !records.has(head.id));
+    if (unread.length === 0) return pairs.flatMap((pair) => comparedItems(house, pair, records));
+    for (const answer of await labels.present(unread)) {
+      const record = await fittingRecord(parts, answer);
+      if (record !== null) records.set(answer.head.id, record);
+    }
   }
-  return items;
+}
+
+const bothOf = ({ better, worse }: AnswerPair): KnownAnswer[] => [better, worse];
+
+function comparedItems(
+  house: LoopHouse,
+  pair: AnswerPair,
+  records: ReadonlyMap<string, TrajectoryRecord>,
+): BatchItem[] {
+  const groupId = `pair-${pair.better.head.id}`;
+  return bothOf(pair).map((origin, place) => {
+    const reward = place === 0 ? 1 : 0;
+    const record = { ...(records.get(origin.head.id) as TrajectoryRecord), groupId };
+    return {
+      ...itemOf(house, { origin, record, given: reward }, reward),
+      graded: { source: 'feedback', rule: 'preferred_over' },
+      isCompared: true,
+    };
+  });
 }
 
 interface Draft {
@@ -191,12 +218,16 @@ function itemOf(house: LoopHouse, { origin, record }: Draft, reward: number): Om
 }
 
 /** Records that break an invariant are never trained on. */
-function audited(house: LoopHouse, items: readonly BatchItem[]): Pick<Batch, 'rollouts' | 'quarantined'> {
-  const rollouts = items.filter(({ record }) => {
+function audited(
+  { house, known }: BatchParts,
+  items: readonly BatchItem[],
+): Pick<Batch, 'rollouts' | 'quarantined'> {
+  const rollouts = items.filter(({ record, notes }) => {
     const fault = audit(record, house.training.tokenizer)[0];
-    if (fault !== undefined)
-      house.onNote(`rollout ${record.id} is not trained on: ${fault.rule}: ${fault.message}`);
-    return fault === undefined;
+    if (fault === undefined) return true;
+    house.onNote(`rollout ${record.id} is not trained on: ${fault.rule}: ${fault.message}`);
+    if (notes === null) known.note(record.id, 'failed the audit');
+    return false;
   });
   return { rollouts, quarantined: items.length - rollouts.length };
 }

@@ -11,37 +11,33 @@ import {
 } from '../../training/index.js';
 import { trainingSequence } from '../offline/rollout-batch.js';
 import type { Batch, Plan } from './batch.js';
+import type { Known } from './findings.js';
 import { checkpointsOf, type LoopHouse } from './house.js';
 import type { LabelIndex } from './labels.js';
 import { loggedAnswers, usablePairs } from './logged-answers.js';
 
-/** Questions, answers and pairs that a step could be made of. */
-function countOf(house: LoopHouse, labels: LabelIndex, wasUsed: (id: string) => boolean): number {
-  const pairs = usablePairs(house, labels, wasUsed).length;
-  return house.settings.mode === 'replay'
-    ? labels.toReplay().size + pairs
-    : loggedAnswers(house, labels, wasUsed).usable.length + pairs;
+/** Questions, answers and pairs that a step could be made of, and how many answers could not, by reason. */
+function materialOf(house: LoopHouse, labels: LabelIndex, known: Known) {
+  const pairs = usablePairs(house, labels, known).length;
+  if (house.settings.mode === 'replay') return { count: labels.toReplay().size + pairs, unusable: {} };
+  const { usable, unusable } = loggedAnswers(house, labels, known);
+  return { count: usable.length + pairs, unusable };
 }
 
 /** What the loop would need for a step, in words; null: nothing is missing. */
-export function missingForStep(
-  house: LoopHouse,
-  labels: LabelIndex,
-  wasUsed: (id: string) => boolean,
-): string | null {
+export function missingForStep(house: LoopHouse, labels: LabelIndex, known: Known): string | null {
   const { mode, minQuestions } = house.settings;
-  const count = countOf(house, labels, wasUsed);
-  return count >= minQuestions
-    ? null
-    : `${count} labelled ${mode === 'replay' ? 'questions' : 'explored answers'} may be trained on; a step needs ${minQuestions}`;
+  const { count, unusable } = materialOf(house, labels, known);
+  if (count >= minQuestions) return null;
+  const what = mode === 'replay' ? 'questions' : 'explored answers';
+  const others = Object.entries(unusable).map(([reason, answers]) => `${answers} ${reason}`);
+  const why = others.length > 0 ? ` (others may not: ${others.join(', ')})` : '';
+  return `${count} labelled ${what} may be trained on; a step needs ${minQuestions}${why}`;
 }
 
 /** Whether a step that an admin asks for has anything to learn from. */
-export const hasAnything = (
-  house: LoopHouse,
-  labels: LabelIndex,
-  wasUsed: (id: string) => boolean,
-): boolean => countOf(house, labels, wasUsed) > 0;
+export const hasAnything = (house: LoopHouse, labels: LabelIndex, known: Known): boolean =>
+  materialOf(house, labels, known).count > 0;
 
 /** Steps over which a learning rate that changes would change. */
 const HORIZON = 1000;

@@ -2,26 +2,25 @@
 
 import type { StoredTrajectory } from '../../trajectory/index.js';
 import { takesShare } from './choose-questions.js';
+import type { Known } from './findings.js';
 import type { LoopHouse } from './house.js';
 import type { AnswerPair, KnownAnswer, LabelIndex } from './labels.js';
 import { isTooFar, type LoggedRules, type Unusable, unusableHead, unusableRecord } from './logged.js';
 import { scoreTokens } from './score-tokens.js';
 
-type WasUsed = (id: string) => boolean;
-
-const rulesOf = (house: Pick<LoopHouse, 'engine'>, labels: LabelIndex, wasUsed: WasUsed): LoggedRules => ({
+const rulesOf = (house: Pick<LoopHouse, 'engine'>, labels: LabelIndex, known: Known): LoggedRules => ({
   modelDigest: house.engine.info.modelDigest,
   mayTeach: (answer) => labels.mayTeach(answer),
-  wasUsed,
+  against: known.against,
 });
 
 /** Labelled answers, and those that a judge can tell of, by whether they can be learned from as they stand. */
 export function loggedAnswers(
   house: Pick<LoopHouse, 'engine' | 'canJudge'>,
   labels: LabelIndex,
-  wasUsed: WasUsed,
+  known: Known,
 ): { readonly usable: KnownAnswer[]; readonly unusable: Readonly<Partial<Record<Unusable, number>>> } {
-  const rules = rulesOf(house, labels, wasUsed);
+  const rules = rulesOf(house, labels, known);
   const usable: KnownAnswer[] = [];
   const unusable: Partial<Record<Unusable, number>> = {};
   // A vote needs a group: of a single logged answer only a judge can tell.
@@ -30,22 +29,22 @@ export function loggedAnswers(
     if (reason === null) usable.push(answer);
     else unusable[reason] = (unusable[reason] ?? 0) + 1;
   }
-  return { usable, unusable };
+  return { usable: known.ordered(usable, ({ head }) => [head.id]), unusable };
 }
 
 /** Pairs both answers of which may be learned from, no key above its share of `most`. */
 export function usablePairs(
   house: Pick<LoopHouse, 'engine' | 'settings'>,
   labels: LabelIndex,
-  wasUsed: WasUsed,
+  known: Known,
   most = Number.POSITIVE_INFINITY,
 ): AnswerPair[] {
-  const rules = { ...rulesOf(house, labels, wasUsed), withAsked: true };
+  const rules = { ...rulesOf(house, labels, known), withAsked: true };
   const limit = Math.max(1, Math.floor(house.settings.keyShare * most));
   const weight = new Map<string, number>();
   const taken = new Set<string>();
   const pairs: AnswerPair[] = [];
-  for (const pair of labels.pairs()) {
+  for (const pair of known.ordered(labels.pairs(), ({ better, worse }) => [better.head.id, worse.head.id])) {
     if (pairs.length >= most) break;
     const both = [pair.better, pair.worse];
     // An answer is in one group of a step.

@@ -15,6 +15,7 @@ export const UNUSABLE = [
   'ended by its asker',
   'trained on before',
   'too far from the present policy',
+  'nobody can tell what it is worth',
 ] as const;
 export type Unusable = (typeof UNUSABLE)[number];
 
@@ -31,7 +32,8 @@ export const LOGGED_LIMITS: LoggedLimits = { maxKl: 0.1, maxFarShare: 0.1 };
 export interface LoggedRules {
   readonly modelDigest: string;
   readonly mayTeach: (answer: KnownAnswer) => boolean;
-  readonly wasUsed: (id: string) => boolean;
+  /** What is known beyond the head. */
+  readonly against: (id: string) => Unusable | null;
   /** Also answers that their asker wanted sampled: of two that are compared, the choice of what to sample favours none. */
   readonly withAsked?: boolean;
 }
@@ -47,7 +49,7 @@ export function unusableHead(answer: KnownAnswer, rules: LoggedRules): Unusable 
   if (head.auditState === 'unchecked') return 'not audited';
   if (head.stop === 'cancelled' || head.stop === 'stop') return 'ended by its asker';
   if (!rules.mayTeach(answer)) return 'held out';
-  return rules.wasUsed(head.id) ? 'trained on before' : null;
+  return rules.against(head.id);
 }
 
 /** By the whole record. Only the raw policy's own distribution can be reweighted. */

@@ -9,6 +9,7 @@ import { type RunningBaselineState, RunningBaselines, type Trainer } from '../..
 import { type Batch, makeBatch, type Plan } from './batch.js';
 import { guardSettings, guardStep } from './collapse-guard.js';
 import type { LoopControl, LoopTraffic } from './control.js';
+import { Findings, type Known } from './findings.js';
 import { questionKey } from './gate/questions.js';
 import { healthOf } from './health.js';
 import type { LoopHouse } from './house.js';
@@ -32,6 +33,7 @@ export class OnlineLoop implements LoopControl {
   readonly #judge: Judge;
   readonly #publisher: Publisher;
   readonly #trainers: TrainerKeeper;
+  readonly #findings: Findings;
   readonly #news: News;
   readonly #closed = new AbortController();
   /** Ends what is going on. */
@@ -41,7 +43,6 @@ export class OnlineLoop implements LoopControl {
   #wake = new AbortController();
   #turn: Promise<unknown> = Promise.resolve();
   #running: Promise<void> | null = null;
-  #used: Set<string> | null = null;
   #failures = 0;
   #lastError: string | null = null;
   #progress: { readonly done: number; readonly total: number } | null = null;
@@ -57,6 +58,7 @@ export class OnlineLoop implements LoopControl {
     this.#publisher = new Publisher(house, { version: state.start, name: startName });
     this.#judge = new Judge(house, this.#publisher.versions);
     this.#trainers = new TrainerKeeper(house);
+    this.#findings = new Findings(() => this.#trainers.usedRecords());
     this.#news = new News({
       urls: house.settings.webhooks,
       onFailure: (url, error) => house.onFailure(error, `news to ${new URL(url).host}`),
@@ -94,8 +96,8 @@ export class OnlineLoop implements LoopControl {
   }
 
   status(): LoopStatus {
-    const known = factsOf(this.house, this.#labels, (id) => this.#used?.has(id) ?? false);
-    return statusOf(this.state, { ...known, progress: this.#progress, lastError: this.#lastError });
+    const facts = factsOf(this.house, this.#labels, this.#known());
+    return statusOf(this.state, { ...facts, progress: this.#progress, lastError: this.#lastError });
   }
 
   pause(reason: string): Promise<LoopStatus> {
@@ -158,6 +160,7 @@ export class OnlineLoop implements LoopControl {
     this.#work = new AbortController();
     try {
       const news = await this.#labels.refresh();
+      for (const { head } of news) this.#findings.forget(head.id);
       await this.#watch(news);
       if (this.state.name !== 'waiting') return false;
       if (await this.#judgeWhereDue()) return true;
@@ -177,21 +180,21 @@ export class OnlineLoop implements LoopControl {
   // ---- learn
 
   async #stepWherePossible(isAsked: boolean): Promise<boolean> {
-    this.#used ??= await this.#trainers.usedRecords();
-    const wasUsed = (id: string): boolean => this.#used?.has(id) ?? false;
-    const missing = this.#unjudged() ?? missingForStep(this.house, this.#labels, wasUsed);
-    if (missing !== null && !(isAsked && hasAnything(this.house, this.#labels, wasUsed))) {
+    await this.#findings.open();
+    const known = this.#known();
+    const missing = this.#unjudged() ?? missingForStep(this.house, this.#labels, known);
+    if (missing !== null && !(isAsked && hasAnything(this.house, this.#labels, known))) {
       this.state = { ...this.state, waitsFor: missing };
       return false;
     }
     await this.#move('begin', { waitsFor: null });
     const trainer = await this.#trainers.at(this.state);
-    const plan = await this.#plan(trainer);
+    const plan = await this.#trainers.plan(this.state, trainer);
     const { signal } = this.#work;
     const onRollout = (done: number, total: number): void => {
       this.#progress = { done, total };
     };
-    const parts = { house: this.house, labels: this.#labels, plan, wasUsed, signal, onRollout };
+    const parts = { house: this.house, labels: this.#labels, plan, known, signal, onRollout };
     const batch = await makeBatch(parts);
     if (batch.rollouts.length === 0) {
       await this.#move('failed', { ...batch.place, waitsFor: 'no rollout of the step could be used' });
@@ -202,24 +205,15 @@ export class OnlineLoop implements LoopControl {
     return true;
   }
 
+  #known(): Known {
+    return this.#findings.under(this.state.ledger?.version ?? this.state.start);
+  }
+
   /** A gate that waits for questions must not let training run ahead for ever. */
   #unjudged(): string | null {
     const { stepsSinceGate, lastGate } = this.state;
     const most = 4 * this.house.settings.gateEvery;
     return stepsSinceGate >= most && lastGate?.verdict === 'waits' ? (lastGate.reasons[0] ?? null) : null;
-  }
-
-  /** The trainer's policy, where the engine can sample from it. */
-  async #plan(trainer: Trainer): Promise<Plan> {
-    const { folder, version } = trainer.committed;
-    const adapter = 'loop-training';
-    const loaded = await this.house.engine.loadAdapter(adapter, folder, { replace: true });
-    if (loaded.version !== version)
-      throw new InvalidInputError(
-        `${folder}: the engine loaded version ${loaded.version}, expected ${version}`,
-      );
-    const { pass, cursor, seed, step } = this.state;
-    return { step: step + 1, seed, adapter, place: { pass, cursor } };
   }
 
   async #train(trainer: Trainer, batch: Batch, plan: Plan): Promise<void> {
@@ -250,7 +244,7 @@ export class OnlineLoop implements LoopControl {
       stableStep: guard.stable ? trainer.step : this.state.stableStep,
     };
     await this.#publisher.save(this.state);
-    for (const { record } of batch.rollouts) this.#used?.add(record.id);
+    this.#findings.use(batch.rollouts.map(({ record }) => record.id));
     this.house.onNote(`step ${this.state.step} is committed`, metrics);
     await this.#trainers.prune(this.state);
   }

@@ -1,5 +1,6 @@
 // What `GET /admin/loop` and `searchloop loop status` show.
 
+import type { Known } from './findings.js';
 import type { LoopHouse } from './house.js';
 import type { LabelIndex } from './labels.js';
 import { loggedAnswers, usablePairs } from './logged-answers.js';
@@ -80,9 +81,9 @@ export function statusOf(state: LoopState, facts: LoopFacts) {
 export function factsOf(
   { settings, gateQuestions, priority, ...house }: LoopHouse,
   labels: LabelIndex,
-  wasUsed: (id: string) => boolean,
+  known: Known,
 ): Omit<LoopFacts, 'progress' | 'lastError'> {
-  const { usable, unusable } = loggedAnswers(house, labels, wasUsed);
+  const { usable, unusable } = loggedAnswers(house, labels, known);
   return {
     labelled: labels.answers().length,
     replayable: labels.toReplay().size,
@@ -90,7 +91,7 @@ export function factsOf(
     judgingNeeded: house.gate.questions,
     loggedUsable: usable.length,
     loggedUnusable: unusable,
-    pairs: usablePairs({ ...house, settings }, labels, wasUsed).length,
+    pairs: usablePairs({ ...house, settings }, labels, known).length,
     mode: settings.mode,
     busy: priority.busy,
     yields: priority.yields,

@@ -45,6 +45,16 @@ export class TrainerKeeper {
     return this.#trainer;
   }
 
+  /** The next step, with the trainer's policy where the engine can sample from it. */
+  async plan({ pass, cursor, seed, step }: LoopState, trainer: Trainer): Promise<Plan> {
+    const { folder, version } = trainer.committed;
+    const adapter = 'loop-training';
+    const loaded = await this.house.engine.loadAdapter(adapter, folder, { replace: true });
+    if (loaded.version !== version)
+      throw new IntegrityError(`${folder}: the engine loaded version ${loaded.version}, expected ${version}`);
+    return { step: step + 1, seed, adapter, place: { pass, cursor } };
+  }
+
   /**
    * Makes a step durable: first the checkpoint, by one rename, then the ledger with the records, the adapter and the
    * loop's state in one transaction. A kill in between leaves a checkpoint that the ledger does not know.

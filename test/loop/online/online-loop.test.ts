@@ -141,9 +141,42 @@ test('logged mode learns from explored answers alone, once each, and counts the 
   expect(usable + Object.values(unusable).reduce((sum, count) => sum + (count ?? 0), 0)).toBe(7);
 });
 
+test('answers that proved too far from the candidate are read once for it, counted, and named as what is missing', async () => {
+  house = await openLoopHouse(homeOf('far'), {
+    'loop.mode': 'logged',
+    'loop.exploreShare': 1,
+    'training.learningRate': 0.1,
+  });
+  const explored = [];
+  for (const colour of COLOURS)
+    explored.push(await ask(`What is ${colour}?`, { searchloop: { force_answer: false } }));
+  const [first, second, ...others] = explored as [string, string, ...string[]];
+  for (const [i, id] of [first, second].entries()) await say(id, { reward: i });
+  await house.loop.once();
+  expect(house.loop.status()).toMatchObject({ step: 1, last_error: null });
+  for (const id of others) await say(id, { reward: 1 });
+  const read = jest.spyOn(house.store, 'read');
+  expect(await house.loop.once()).toBe(false);
+  const { waits_for, labels } = house.loop.status();
+  expect(waits_for).toContain('no rollout of the step could be used');
+  expect(labels.logged_unusable['too far from the present policy']).toBe(others.length);
+  expect(labels.logged_usable).toBe(0);
+  read.mockClear();
+  expect(await house.loop.once()).toBe(false);
+  expect(read).not.toHaveBeenCalled();
+  expect(house.loop.status().waits_for).toBe(
+    '0 labelled explored answers may be trained on; a step needs 2 (others may not: 2 trained on before, 4 too far from the present policy)',
+  );
+});
+
 test('a pair that somebody compared becomes a group of its own, where both answers were sampled', async () => {
   house = await openLoopHouse(homeOf('pairs'), { 'loop.minQuestions': 1 });
   const sampled = { temperature: 1, n: 2, searchloop: { force_answer: false } };
+  // As many as a step takes; only reading them shows that nothing can be learned from them.
+  for (const colour of ['white', 'black']) {
+    const cut = await ask(`What is ${colour}?`, { ...sampled, top_p: 0.9 });
+    await say(`${cut}-1`, { preferred_over: `${cut}-0` });
+  }
   const id = await ask('What is red?', sampled);
   const greedy = [await ask('What is blue?'), await ask('What is blue?')] as const;
   await say(`${id}-1`, { preferred_over: `${id}-0` });
