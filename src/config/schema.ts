@@ -176,7 +176,7 @@ const training = z.strictObject({
       'Micro-batches that run side by side and share threads, tokens and memory; whole weights use one.',
     ),
   activationMebibytes: int(0, 1_048_576)
-    .default(3072)
+    .default(2048)
     .describe('Memory for activations kept for the backward run; what does not fit is computed again.'),
   maxSequenceTokens: preset(int(16, 131_072)).describe('Longest trajectory that is trained on.'),
   aggregation: preset(z.enum(['seq-mean-token-mean', 'token-mean', 'seq-mean-token-sum-norm'])).describe(

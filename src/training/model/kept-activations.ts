@@ -13,8 +13,10 @@ export interface KeptActivations {
   readonly probabilitiesAgain: boolean;
 }
 
-/** Probabilities grow with the square of the length, and are soon computed again: no more than this in all. */
+/** Probabilities grow with the square of the length, and are soon computed again: no more of them than this in all... */
 const MOST_PROBABILITY_BYTES = 512 * 2 ** 20;
+/** ... nor than this part of the budget. */
+const PROBABILITY_SHARE = 1 / 4;
 /** Nor more than this for a layer that is run again. */
 const MOST_PROBABILITY_BYTES_AGAIN = 64 * 2 ** 20;
 
@@ -29,7 +31,10 @@ export function planKept(
   const layer = 4 * tokens * numbersPerToken(config);
   const kept = Math.min(layers, Math.floor(Math.max(0, budget - inputs) / layer));
   const probabilities = 4 * config.heads * blocks.reduce((sum, { queries, keys }) => sum + queries * keys, 0);
-  const left = kept < layers ? 0 : Math.min(budget - inputs - kept * layer, MOST_PROBABILITY_BYTES);
+  const left =
+    kept < layers
+      ? 0
+      : Math.min(budget - inputs - kept * layer, MOST_PROBABILITY_BYTES, budget * PROBABILITY_SHARE);
   return {
     layersFrom: layers - kept,
     probabilitiesFrom: layers - Math.min(layers, Math.floor(left / Math.max(1, probabilities))),

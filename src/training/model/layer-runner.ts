@@ -6,11 +6,14 @@ import type { Block } from './attention-blocks.js';
 import { type LayerTensors, suffixed } from './layer-weights.js';
 import type { Views } from './stage-session.js';
 import type { LayerStages, Stage } from './stages.js';
-import { floats, pickRows, rowsOf, spreadRows, type Workspace } from './workspace.js';
+import { floats, pickRows, rowsOf, spreadRows, type Tensors } from './workspace.js';
 
 /** What all layers share in a run. */
 export interface LayerContext {
-  readonly workspace: Workspace;
+  /** Memory that the next layer overwrites. */
+  readonly workspace: Tensors;
+  /** Memory that lasts until the batch's backward run. */
+  readonly lasting: Tensors;
   readonly blocks: readonly Block[];
   readonly tokens: number;
   /** Rows that targets are drawn from: all that is needed of the last layer's result. */
@@ -19,17 +22,22 @@ export interface LayerContext {
   readonly rotary: Views;
 }
 
-const GRADIENTS: Place = { name: 'grad', keep: false, probabilities: false };
+const GRADIENTS: Place = { name: 'grad', lasts: false, keep: false, probabilities: false };
 
 /** Where the activations of a layer lie. */
 export interface Place {
-  /** Prefix of their names in the workspace. */
+  /** Prefix of their names. */
   readonly name: string;
+  /** Whether they outlive the next layer. */
+  readonly lasts: boolean;
   /** Whether a backward run is to find them there. */
   readonly keep: boolean;
   /** Whether the probabilities of attention are among them. */
   readonly probabilities: boolean;
 }
+
+const memoryOf = ({ workspace, lasting }: LayerContext, place: Place): Tensors =>
+  place.lasts ? lasting : workspace;
 
 type ForwardPhase = 'score' | 'forward';
 
@@ -56,7 +64,7 @@ export class LayerRunner {
     const { before, after } = this.stages;
     const phase = place.keep ? 'forward' : 'score';
     const first = this.#results(before, phase, context, place);
-    const attended = this.#attended(context, place.name);
+    const attended = this.#attended(context, place);
     await before.run(phase, this.#key(place), { x, ...this.weights.inputs, ...context.rotary }, first);
     const attention = place.probabilities ? this.stages.attentionKeeping : this.stages.attention;
     for (const [index, block] of context.blocks.entries()) {
@@ -84,9 +92,9 @@ export class LayerRunner {
   ): Promise<void> {
     const { before, after } = this.stages;
     const { inputs, gradientInputs, gradientOutputs } = this.weights;
-    const attended = this.#attended(context, place.name);
+    const attended = this.#attended(context, place);
     const known = this.#results(after, 'forward', context, place, this.last);
-    const dAttended = this.#attended(context, 'grad');
+    const dAttended = this.#attended(context, GRADIENTS);
     const residual = context.workspace.tensor('grad.residual', x.shape);
     const whole = { ...suffixed(dAttended, 'grad'), 'residual.grad': residual };
     const wanted: Views = this.last ? this.#narrow(context, whole) : whole;
@@ -170,24 +178,21 @@ export class LayerRunner {
   }
 
   /** `attended.<i>` [T, G * headDim] of each key head i. */
-  #attended({ workspace, tokens }: LayerContext, place: string): Views {
+  #attended(context: LayerContext, place: Place): Views {
     const { heads, kvHeads, headDim } = this.config;
-    const shape = [tokens, (heads / kvHeads) * headDim];
+    const shape = [context.tokens, (heads / kvHeads) * headDim];
     const names = Array.from({ length: kvHeads }, (_, head) => `attended.${head}`);
-    return Object.fromEntries(names.map((name) => [name, workspace.tensor(`${place}.${name}`, shape)]));
+    const memory = memoryOf(context, place);
+    return Object.fromEntries(names.map((name) => [name, memory.tensor(`${place.name}.${name}`, shape)]));
   }
 
   /** Memory for a stage's results; its shapes name no open axis but the tokens. */
-  #results(
-    stage: Stage,
-    phase: ForwardPhase,
-    { workspace, tokens, rows }: LayerContext,
-    place: Place,
-    narrow = false,
-  ): Views {
+  #results(stage: Stage, phase: ForwardPhase, context: LayerContext, place: Place, narrow = false): Views {
+    const { tokens, rows } = context;
+    const memory = memoryOf(context, place);
     const entries = stage.results(phase).map(({ name, shape }) => {
       const sizes = shape.map((size) => (size === 'T' ? (narrow ? rows.length : tokens) : Number(size)));
-      return [name, workspace.tensor(`${place.name}.${name}`, sizes)];
+      return [name, memory.tensor(`${place.name}.${name}`, sizes)];
     });
     return Object.fromEntries(entries);
   }
@@ -210,14 +215,15 @@ export class LayerRunner {
     );
   }
 
-  #probabilities({ workspace, blocks }: LayerContext, place: Place, index: number): Views {
+  #probabilities(context: LayerContext, place: Place, index: number): Views {
     if (!place.probabilities) return {};
-    const { queries, keys } = blocks[index]!;
+    const { queries, keys } = context.blocks[index]!;
     const { heads, kvHeads } = this.config;
     const shape = [(heads / kvHeads) * queries, keys];
     const names = Array.from({ length: kvHeads }, (_, head) => `probabilities.${head}`);
+    const memory = memoryOf(context, place);
     return Object.fromEntries(
-      names.map((name) => [name, workspace.tensor(`${place.name}.${name}.${index}`, shape)]),
+      names.map((name) => [name, memory.tensor(`${place.name}.${name}.${index}`, shape)]),
     );
   }
 

@@ -4,6 +4,7 @@ import { InvalidInputError, NonFiniteError } from '../../errors.js';
 import type { DecoderConfig, RopeTables } from '../../model/index.js';
 import type { TensorView } from '../../runtime/index.js';
 import type { MicroBatch, ScoreGradients, Scores, TrainingLane } from '../training-model.js';
+import type { Arena } from './arena.js';
 import { BlockPlanner } from './attention-blocks.js';
 import type { HeadInput, HeadRunner } from './head-runner.js';
 import { type KeptActivations, planKept } from './kept-activations.js';
@@ -25,6 +26,8 @@ export interface LayeredLaneParts {
   readonly embeddingGradient: Float32Array | null;
   readonly rope: (positions: number) => RopeTables;
   readonly workspace: Workspace;
+  /** For what is kept of a batch. */
+  readonly arena: Arena;
   readonly activationBytes: number;
   /** Brings the weights up to the parameters' values. */
   refresh(): Promise<void>;
@@ -38,7 +41,7 @@ interface Forwarded {
 }
 
 /** Where a run without a backward run, or a layer that will be run again, leaves its activations. */
-const SCRATCH: Place = { name: 'scratch', keep: false, probabilities: false };
+const SCRATCH: Place = { name: 'scratch', lasts: false, keep: false, probabilities: false };
 
 /** Where a layer's activations are for its backward run. */
 function keeping(
@@ -46,8 +49,8 @@ function keeping(
   { layersFrom, probabilitiesFrom, probabilitiesAgain }: KeptActivations,
 ): Place {
   return layer >= layersFrom
-    ? { name: `${layer}`, keep: true, probabilities: layer >= probabilitiesFrom }
-    : { name: 'again', keep: true, probabilities: probabilitiesAgain };
+    ? { name: `${layer}`, lasts: true, keep: true, probabilities: layer >= probabilitiesFrom }
+    : { name: 'again', lasts: false, keep: true, probabilities: probabilitiesAgain };
 }
 
 /** Hidden states after the last layer. */
@@ -87,6 +90,7 @@ export class LayeredLane implements TrainingLane {
     const packed = packBatch(batch, this.parts.config);
     this.#forwarded = null;
     const context = this.#context(packed);
+    this.parts.arena.begin();
     const kept = planKept(this.parts.config, packed.tokens, context.blocks, this.parts.activationBytes);
     if (packed.tokens === 0) {
       this.#forwarded = { batch: packed, context, kept };
@@ -145,6 +149,7 @@ export class LayeredLane implements TrainingLane {
     });
     return {
       workspace: this.parts.workspace,
+      lasting: this.parts.arena,
       blocks: this.#planner.plan(batch.spans),
       tokens: batch.tokens,
       rows: batch.rows,

@@ -9,10 +9,11 @@ import {
 } from '../../model/index.js';
 import type { OnnxRuntime, Runner } from '../../runtime/index.js';
 import type { TrainingModel } from '../training-model.js';
+import { Arena } from './arena.js';
 import { HeadRunner, type HeadWeights } from './head-runner.js';
 import { LayerRunner } from './layer-runner.js';
 import { type LayerSource, LayerWeights, suffixed } from './layer-weights.js';
-import { LayeredLane } from './layered-lane.js';
+import { LayeredLane, type LayeredLaneParts } from './layered-lane.js';
 import { createLayeredModel } from './layered-model.js';
 import { MergeStage } from './merge-stage.js';
 import {
@@ -72,13 +73,13 @@ export async function openTrainingModel(options: TrainingModelOptions): Promise<
     closing.push(stages);
     return stages;
   };
-  const workspaces = sets.map(() => new Workspace());
-  const first = workspaces[0] as Workspace;
+  const memories = sets.map(() => ({ workspace: new Workspace(), arena: new Arena() }));
+  const first = memories[0] as LaneMemory;
   const alone = openLane(shared, stagesFor(options.threads, null), parameters, first);
   const threads = Math.max(1, Math.floor(options.threads / count));
   const runners = count === 1 ? [] : await Promise.all(sets.map(() => options.runtime.startRunner()));
   const lanes = runners.map((runner, i) =>
-    openLane(shared, stagesFor(threads, runner), sets[i] as ParameterSet, workspaces[i] as Workspace),
+    openLane(shared, stagesFor(threads, runner), sets[i] as ParameterSet, memories[i] as LaneMemory),
   );
   return createLayeredModel({
     alone,
@@ -87,11 +88,16 @@ export async function openTrainingModel(options: TrainingModelOptions): Promise<
     cancel: shared.stageOptions.cancel,
     close() {
       for (const part of [...closing, shared.merge]) part.close();
-      for (const workspace of workspaces) workspace.clear();
+      for (const { workspace, arena } of memories) {
+        workspace.clear();
+        arena.clear();
+      }
       for (const runner of runners) void runner.close();
     },
   });
 }
+
+type LaneMemory = Pick<LayeredLaneParts, 'workspace' | 'arena'>;
 
 type SharedParts = ReturnType<typeof sharedParts>;
 
@@ -143,7 +149,7 @@ function openLane(
   shared: SharedParts,
   stages: Stages,
   parameters: ParameterSet,
-  workspace: Workspace,
+  { workspace, arena }: LaneMemory,
 ): LayeredLane {
   const { config, lowest, layerWeights, ends, kind, rope, activationBytes, refresh } = shared;
   const layers = layerWeights.map((weights, layer) => {
@@ -162,6 +168,7 @@ function openLane(
     embeddingGradient: parameters.ends?.get('embedding')?.gradient ?? null,
     rope,
     workspace,
+    arena,
     activationBytes,
     refresh,
   });

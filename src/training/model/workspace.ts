@@ -2,7 +2,11 @@
 
 import type { TensorView } from '../../runtime/index.js';
 
-export class Workspace {
+export interface Tensors {
+  tensor(name: string, shape: readonly number[]): TensorView;
+}
+
+export class Workspace implements Tensors {
   readonly #arrays = new Map<string, Float32Array>();
   readonly #views = new Map<string, TensorView>();
 
