@@ -29,7 +29,6 @@ async function measure(): Promise<TrainingSample> {
     critic: false,
     threads: job.threads,
     lanes: training.lanes,
-    spinning: true,
     activationBytes: training.activationMebibytes * 2 ** 20,
   };
   const trainer = await openTrainer({

@@ -75,8 +75,6 @@ export async function withTrainer(
     critic: settings.usesCritic,
     threads: config.training.threads || availableParallelism(),
     lanes: settings.lanes,
-    // Rollouts and updates take turns.
-    spinning: true,
     activationBytes: config.training.activationMebibytes * 2 ** 20,
   };
   try {

@@ -63,7 +63,7 @@ async function replay(
 
 /** Versions that the loop published are not among the configured ones. */
 async function loadPublished({ versions }: TrajectoryRecord, engine: Engine, folder: string): Promise<void> {
-  const known = new Set([...engine.listAdapters().map(({ version }) => version)]);
+  const known = new Set(engine.listAdapters().map(({ version }) => version));
   for (const version of new Set(versions.map(({ adapterVersion }) => adapterVersion))) {
     const published = join(folder, version);
     if (!known.has(version) && existsSync(published)) await engine.loadAdapter(version, published);

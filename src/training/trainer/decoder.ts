@@ -36,8 +36,6 @@ export interface DecoderSpec {
   readonly threads: number;
   /** Micro-batches that run side by side and share the threads. */
   readonly lanes: number;
-  /** Threads spin while a run lasts, for who has the cores alone. Default false: an engine's threads may want them. */
-  readonly spinning?: boolean;
   /** Bytes of activations that are kept for the backward run. */
   readonly activationBytes: number;
 }
@@ -97,7 +95,7 @@ async function openPart(
   adapter: Adapter | null,
   kind: 'policy' | 'value',
 ) {
-  const { precision, threads, lanes, activationBytes, spinning = false } = spec;
+  const { precision, threads, lanes, activationBytes } = spec;
   return openTrainingModel({
     runtime: await openRuntime(),
     weights,
@@ -106,7 +104,8 @@ async function openPart(
     head: { kind },
     threads,
     lanes,
-    spinning,
+    // The engine's threads may want the cores.
+    spinning: false,
     activationBytes,
   });
 }
