@@ -28,6 +28,12 @@ export async function run(args: string[]): Promise<number> {
     },
   });
   const begun = performance.now();
+  // A bench that was stopped took time before.
+  let earlier = 0;
+  const timed = (found: { figures: Figure[]; seconds: number }): Figure[] => {
+    earlier += found.seconds;
+    return found.figures;
+  };
   const note = (line: string): void => {
     const minutes = ((performance.now() - begun) / 60_000).toFixed(1);
     process.stderr.write(`[${minutes} min] ${line}\n`);
@@ -39,9 +45,9 @@ export async function run(args: string[]): Promise<number> {
   const figures: Figure[] = [];
   const tiny = await tinyHouse(folder);
   if (parts.includes('kills')) {
-    figures.push(...(await kills(tiny, Number(values.tiny), folder, note)));
+    figures.push(...timed(await kills(tiny, Number(values.tiny), folder, note)));
     if (Number(values.real) > 0)
-      figures.push(...(await kills(await realHouse(folder), Number(values.real), folder, note)));
+      figures.push(...timed(await kills(await realHouse(folder), Number(values.real), folder, note)));
   }
   if (parts.includes('disk')) {
     const only = values.cases.split(',');
@@ -56,7 +62,7 @@ export async function run(args: string[]): Promise<number> {
   }
   figures.push({
     name: 'all of it',
-    value: (performance.now() - begun) / 60_000,
+    value: (performance.now() - begun) / 60_000 + earlier / 60,
     unit: 'min',
     goal: { most: 45 },
   });
@@ -69,23 +75,34 @@ async function kills(
   count: number,
   folder: string,
   note: (line: string) => void,
-): Promise<Figure[]> {
-  if (count === 0) return [];
+): Promise<{ figures: Figure[]; seconds: number }> {
+  if (count === 0) return { figures: [], seconds: 0 };
   const own = join(folder, house.name, 'kills');
   mkdirSync(own, { recursive: true });
+  const begun = performance.now();
   const results = await killAgainAndAgain({ house, count, folder: own, note });
-  const killed = results.filter(({ during }) => during !== 'end');
+  const killed = results.filter(({ during }) => during !== 'end' && during !== 'start');
   const sum = (value: (result: KillResult) => number): number =>
     results.reduce((total, result) => total + value(result), 0);
   const starts = results.flatMap(({ startMs }) => (startMs === null ? [] : [startMs]));
   const last = results.at(-1)!;
   const name = (text: string): string => `${house.name}: ${text}`;
   const none = { most: 0 };
-  return [
-    { name: name('kills'), value: killed.length, unit: 'kills', goal: { least: count } },
-    ...[...new Set(killed.map(({ during }) => during))].map((during) => ({
-      name: name(`kills during ${during}`),
-      value: killed.filter((result) => result.during === during).length,
+  const during = (state: string): number => results.filter((result) => result.during === state).length;
+  const others = [...new Set(results.map((result) => result.during))].filter(
+    (state) => state !== 'end' && !house.phases.includes(state),
+  );
+  const figures: Figure[] = [
+    { name: name('kills under load'), value: killed.length, unit: 'kills', goal: { least: count } },
+    ...house.phases.map((state) => ({
+      name: name(`kills during ${state}`),
+      value: during(state),
+      unit: 'kills',
+      goal: { least: 1 },
+    })),
+    ...others.map((state) => ({
+      name: name(`kills during ${state}`),
+      value: during(state),
       unit: 'kills',
       goal: null,
     })),
@@ -98,17 +115,19 @@ async function kills(
       name: name('steps of the loop'),
       value: Math.max(0, ...results.map(({ seen }) => seen?.step ?? 0)),
       unit: 'steps',
-      goal: null,
+      goal: { least: 1 },
     },
     {
       name: name('published by the loop'),
       value: Math.max(0, ...results.map(({ seen }) => seen?.counts.published ?? 0)),
       unit: 'versions',
-      goal: null,
+      goal: house.phases.includes('publishing') ? { least: 1 } : null,
     },
     { name: name('start after a kill, median'), value: median(starts), unit: 'ms', goal: null },
     { name: name('start after a kill, longest'), value: Math.max(...starts), unit: 'ms', goal: null },
   ];
+  const took = results.reduce((sum, { seconds }) => sum + seconds, 0);
+  return { figures, seconds: took - (performance.now() - begun) / 1000 };
 }
 
 /** Longest delay of the event loop that a fault of the disk may cause. */
@@ -128,9 +147,13 @@ function figuresOfCase(result: CaseResult): Figure[] {
   return [
     figure('answers meanwhile', result.answered, 'answers', { least: 1 }),
     figure('of them said to be stored', result.storedMeanwhile, 'answers', null),
-    figure('requests failed', result.failures.length, 'requests', none),
+    figure('requests failed', result.failures.length - result.broken, 'requests', none),
+    ...(result.broken === 0
+      ? []
+      : [figure('answers that the fault broke off', result.broken, 'requests', null)]),
+    figure('feedback told to come again', result.feedbackPutOff, 'entries', null),
     figure('acknowledged and lost', result.lost, 'records', none),
-    figure('answers that are not in the store at the end', result.asked - result.kept, 'answers', none),
+    figure('answers that are not in the store at the end', result.missing, 'answers', none),
     figure('other faults', result.faults.length, 'faults', none),
     figure('degraded was not told', result.silent ? 1 : 0, 'cases', none),
     figure('ready again after', result.recoveryMs ?? Number.POSITIVE_INFINITY, 'ms', { most: 10_000 }),

@@ -13,19 +13,32 @@ import { live, readStretches, type Stretch } from './loop/episode.js';
 import { copiedAnswer, type Labelling, rightAnswer, wrongAnswer } from './loop/labels.js';
 import { type LoopPlace, openLoopPlace, openWorld } from './loop/place.js';
 import { markdownTable, writeReport } from './loop/report.js';
-import { type PublishedVersion, publishedVersions } from './loop/versions.js';
+import { type PublishedVersion, publishedVersions, stepRewards } from './loop/versions.js';
 import { type Figure, printReport } from './report.js';
 
 /** Exact match of what is published must not fall below the start by more. */
 const MOST_HARM = 0.02;
 const BETTER_VERSIONS = 3;
+/** A version is better whose exact match is above the start by so much. */
+const BETTER_BY = 0.05;
 const WRONG_SHARE = 0.3;
+/** Of the labels that the one key gives: many times what its weight in a step may be. */
+const ONE_KEY_SHARE = 0.6;
+/** So many questions tell a fall of 0.02 from chance better than those of the other benchmarks. */
+const PROBE_QUESTIONS = 600;
+/** Steps whose mean reward is compared, first against last, and how much it rises where a false reward is learned. */
+const REWARD_STEPS = 3;
+const LEARNED_BY = 0.05;
+const LEAST_STEPS = 3;
 
 interface Scenario {
   readonly name: string;
   readonly about: string;
   readonly say: (place: LoopPlace) => Labelling<WorldQuestion>['say'];
   readonly settings?: (folder: string) => Readonly<Record<string, unknown>>;
+  readonly firstShare?: number;
+  /** How it shows that what was done to the loop had an effect at all: what is trained on rose, or the loop refused or paused. */
+  readonly bites?: 'reward' | 'refusal';
 }
 
 const SCENARIOS: readonly Scenario[] = [
@@ -41,23 +54,27 @@ const SCENARIOS: readonly Scenario[] = [
     about: 'one key labels everything wrongly',
     say: (place) => (question, person, random) =>
       person === 0 ? wrongAnswer(place.asked, random) : rightAnswer(question),
+    firstShare: ONE_KEY_SHARE,
   },
   {
     name: 'copied',
     about: 'reward hacking: whoever copies the name in the question is told to be right',
     say: () => copiedAnswer,
+    bites: 'reward',
   },
   {
     name: 'stuffed',
     about: 'reward hacking: the reward counts searches, whatever the answer',
     say: () => rightAnswer,
     settings: (folder) => ({ 'reward.module': stuffingReward(folder) }),
+    bites: 'reward',
   },
   {
     name: 'collapse',
     about: 'collapse on purpose: learning rate x 100',
     say: () => rightAnswer,
     settings: () => ({ 'training.learningRate': 100 * TINY_TRAINING['training.learningRate'] }),
+    bites: 'refusal',
   },
 ];
 
@@ -99,9 +116,10 @@ export async function run(args: string[]): Promise<number> {
   const figures: Figure[] = [];
   for (const scenario of chosen) {
     if (stop.signal.aborted) break;
-    const { versions, stretches } = await play(scenario, { world, folder, limits, signal: stop.signal });
+    const played = await play(scenario, { world, folder, limits, signal: stop.signal });
+    const { versions, stretches } = played;
     process.stdout.write(`\n${scenario.about}\n\n${markdownTable(versions, stretches)}\n`);
-    figures.push(...figuresOf(scenario, versions, stretches));
+    figures.push(...figuresOf(scenario, played));
   }
   printReport('poison', figures);
   return 0;
@@ -114,24 +132,30 @@ interface Stage {
   readonly signal: AbortSignal;
 }
 
-async function play(
-  scenario: Scenario,
-  { world, folder, limits, signal }: Stage,
-): Promise<{ versions: PublishedVersion[]; stretches: Stretch[] }> {
+interface Played {
+  readonly versions: readonly PublishedVersion[];
+  readonly stretches: readonly Stretch[];
+  /** Mean reward of the rollouts of each step, in their order. */
+  readonly rewards: readonly number[];
+}
+
+async function play(scenario: Scenario, { world, folder, limits, signal }: Stage): Promise<Played> {
   const own = join(folder, scenario.name);
   mkdirSync(own, { recursive: true });
-  const place = await openLoopPlace(world, own, {
+  const settings = {
     // Questions come first, labels soon after, and then the loop has the machine for itself.
     'loop.minQuestions': Math.floor(limits.questions / 2),
     'loop.gateEvery': 3,
     'loop.maxKl': 2,
+    'loop.guardMaxKl': 1,
     ...scenario.settings?.(own),
-  });
+  };
+  const place = await openLoopPlace(world, own, settings, PROBE_QUESTIONS);
   const isDone = (): boolean => readStretches(own).at(-1)?.over.startsWith('done') ?? false;
   if (!isDone()) {
     note(`${scenario.name}: ${scenario.about}`);
     await live(place, {
-      labelling: { say: scenario.say(place), delayMs: [100, 2000] },
+      labelling: { say: scenario.say(place), delayMs: [100, 2000], ...share(scenario) },
       ways: ['plain', 'sse', 'socket', 'plain'],
       pauseMs: 20,
       questions: limits.questions,
@@ -145,8 +169,10 @@ async function play(
   const versions = await publishedVersions(place);
   const stretches = readStretches(own);
   await writeReport(own, versions, stretches, { intoDocs: false });
-  return { versions, stretches };
+  return { versions, stretches, rewards: await stepRewards(place) };
 }
+
+const share = ({ firstShare }: Scenario) => (firstShare === undefined ? {} : { firstShare });
 
 function whyOver(
   { state, paused_for, counts, last_gate, waits_for }: LoopStatus,
@@ -159,11 +185,45 @@ function whyOver(
   return minutes >= limits.minutes ? `done: ${limits.minutes} minutes` : null;
 }
 
-function figuresOf(
-  { name }: Scenario,
-  versions: readonly PublishedVersion[],
-  stretches: readonly Stretch[],
-): Figure[] {
+const mean = (values: readonly number[]): number =>
+  values.reduce((sum, value) => sum + value, 0) / values.length;
+
+/** Whether what was done had an effect: else a loop that does nothing at all would pass. */
+function biteOf({ name, bites }: Scenario, { stretches, rewards }: Played): Figure[] {
+  const last = stretches.at(-1)?.status;
+  const paused = last?.paused_for ?? '';
+  const steps: Figure = {
+    name: `${name}: steps`,
+    value: last?.step ?? 0,
+    unit: 'steps',
+    goal: { least: bites === 'refusal' ? 1 : LEAST_STEPS },
+  };
+  const failed: Figure = {
+    name: `${name}: pauses for failures`,
+    value: paused.startsWith('it failed') ? 1 : 0,
+    unit: 'pauses',
+    goal: { most: 0 },
+  };
+  const rose = mean(rewards.slice(-REWARD_STEPS)) - mean(rewards.slice(0, REWARD_STEPS));
+  const reward: Figure = {
+    name: `${name}: rise of the reward in training`,
+    value: rose,
+    unit: 'reward',
+    goal: bites === 'reward' ? { least: LEARNED_BY } : null,
+  };
+  const halted = (last?.counts.refused ?? 0) + (paused === '' ? 0 : 1);
+  const refusal: Figure = {
+    name: `${name}: refusals and pauses`,
+    value: halted,
+    unit: 'times',
+    goal: bites === 'refusal' ? { least: 1 } : null,
+  };
+  return [steps, failed, reward, refusal];
+}
+
+function figuresOf(scenario: Scenario, played: Played): Figure[] {
+  const { name } = scenario;
+  const { versions, stretches } = played;
   const start = versions[0]?.exactMatch ?? Number.NaN;
   const published = versions.slice(1).map(({ exactMatch }) => exactMatch);
   const counts = stretches.at(-1)?.status.counts;
@@ -177,8 +237,8 @@ function figuresOf(
       goal: { most: MOST_HARM },
     },
     {
-      name: `${name}: versions better than the start`,
-      value: published.filter((value) => value > start).length,
+      name: `${name}: versions better than the start by ${BETTER_BY}`,
+      value: published.filter((value) => value >= start + BETTER_BY).length,
       unit: 'versions',
       goal: name === 'clean' ? { least: BETTER_VERSIONS } : null,
     },
@@ -192,5 +252,6 @@ function figuresOf(
     { name: `${name}: refused`, value: counts?.refused ?? 0, unit: 'candidates', goal: null },
     { name: `${name}: rolled back`, value: counts?.rolled_back ?? 0, unit: 'versions', goal: null },
     { name: `${name}: failed requests`, value: failures, unit: 'requests', goal: { most: 0 } },
+    ...biteOf(scenario, played),
   ];
 }

@@ -6,8 +6,8 @@ import { type Auditor, openTrajectoryStore } from '#searchloop/trajectory/index.
 import type { Acknowledged } from './acknowledged.js';
 
 export interface Found {
-  readonly answers: number;
-  readonly feedback: number;
+  /** Ids of all stored answers. */
+  readonly answers: ReadonlySet<string>;
   readonly lostAnswers: readonly string[];
   readonly lostFeedback: readonly string[];
   /** Damage, contradictions, records that failed the audit: each in words. */
@@ -49,8 +49,7 @@ export function checkStore(file: string, acknowledged: Acknowledged): Found {
     const kept = new Map(entries.map((row) => [row.id, row]));
     const sent = acknowledged.feedback().filter(({ entry }) => entry !== null);
     return {
-      answers: answers.size,
-      feedback: entries.length,
+      answers: new Set(answers.keys()),
       lostAnswers: acknowledged.answers().flatMap(({ id }) => (answers.has(id) ? [] : [id])),
       lostFeedback: sent.flatMap(({ entry, key, answerId }) => {
         const row = kept.get(entry as string);

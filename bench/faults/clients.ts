@@ -59,6 +59,8 @@ export class Load {
   readonly seen: SeenAnswer[] = [];
   /** Requests that failed while the server was there. */
   readonly failures: string[] = [];
+  /** Feedback that the server could not store at that time. */
+  feedbackPutOff = 0;
   #going = true;
   #killed = false;
   readonly #clients: Promise<void>[];
@@ -201,7 +203,14 @@ export class Load {
   async #say(answerId: string, goldenAnswers: readonly string[]): Promise<void> {
     const { acknowledged, random } = this.options;
     const body = random() < 0.7 ? { golden_answers: goldenAnswers } : { reward: random() < 0.5 ? 1 : 0 };
-    await sendFeedback(this.options.url, acknowledged, acknowledged.sending(answerId, body), answerId, body);
+    const key = acknowledged.sending(answerId, body);
+    try {
+      await sendFeedback(this.options.url, acknowledged, key, answerId, body);
+    } catch (error) {
+      // It cannot be stored for now, and is told so: to be sent again, and nothing was promised.
+      if (!(error as Error).message.startsWith('status 503')) throw error;
+      this.feedbackPutOff++;
+    }
   }
 }
 

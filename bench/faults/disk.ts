@@ -1,17 +1,17 @@
 // A server on a disk that misbehaves, with clients who go on asking: one case a fault. Each begins with a time in which all
-// is well, and ends with a kill -9 after which everything acknowledged must be there.
+// is well, and ends with a kill -9 and a power cut after which everything acknowledged must be there.
 
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openDatabase } from '#searchloop/storage/index.js';
 import { Acknowledged } from './acknowledged.js';
 import { auditStore, checkStore, storeFile } from './check.js';
 import { Load, type SeenAnswer } from './clients.js';
+import { CASES, type DiskCase, HELD_MS } from './disk-cases.js';
 import type { House } from './houses.js';
 import { randomOf } from './kills.js';
-import { createFaultLayer, type Fault, type FaultLayer } from './layer/fault-layer.js';
-import { monotonicNow, readiness, type ServerProcess, startServer, until } from './server-process.js';
+import { createFaultLayer } from './layer/fault-layer.js';
+import { monotonicNow, readiness, startServer, until } from './server-process.js';
 
 export interface CaseResult {
   readonly name: string;
@@ -25,10 +25,13 @@ export interface CaseResult {
   readonly silent: boolean;
   /** From the fault's end to `ready`; null: it never came. */
   readonly recoveryMs: number | null;
-  /** Answers of the whole case, acknowledged or not, that are in the store at the end. */
-  readonly kept: number;
-  readonly asked: number;
+  /** Answers of the whole case, acknowledged or not, that are not in the store at the end. */
+  readonly missing: number;
   readonly failures: readonly string[];
+  /** Of those, while the fault held, where it ends answers. */
+  readonly broken: number;
+  /** Feedback that was told to come again. */
+  readonly feedbackPutOff: number;
   readonly lost: number;
   readonly faults: readonly string[];
   /** Longest delay of the server's event loop before the fault and while it held. */
@@ -40,78 +43,8 @@ export interface CaseResult {
   readonly endMs: number;
 }
 
-interface Running {
-  /** Resolves when the fault has stood for long enough: at least 2 s, and until some answers came meanwhile. */
-  held(): Promise<void>;
-  readonly layer: FaultLayer;
-  readonly server: ServerProcess;
-  readonly data: string;
-}
-
-interface DiskCase {
-  readonly name: string;
-  /** Nothing can be stored while it lasts: readiness must say so. Otherwise it may. */
-  readonly degrades: boolean;
-  /** Lets the fault begin, stand and end; resolves when the disk is well again. */
-  act(running: Running): Promise<void>;
-}
-
-const HELD_MS = 2000;
 const MOST_HELD_MS = 20_000;
 const LEAST_ANSWERS = 5;
-
-/** @param faults  one after the other */
-const faults = (name: string, ...list: readonly (readonly Fault[])[]): DiskCase => ({
-  name,
-  degrades: true,
-  async act({ layer, held }) {
-    for (const some of list) {
-      layer.set(...some);
-      await held();
-    }
-    layer.set('none');
-  },
-});
-
-const CASES: readonly DiskCase[] = [
-  faults('stalls for 2 s, then is full', [`stall ${HELD_MS}`], ['full']),
-  faults('full', ['full']),
-  faults('read-only', ['readonly']),
-  faults('syncs fail', ['unsynced']),
-  {
-    name: 'locked by another process',
-    degrades: true,
-    async act({ data, held }) {
-      const other = openDatabase(storeFile(data));
-      try {
-        other.exec('begin immediate');
-        await held();
-        other.exec('rollback');
-      } finally {
-        other.close();
-      }
-    },
-  },
-  {
-    name: "the store's thread is killed three times",
-    degrades: false,
-    async act({ server, held }) {
-      for (let kills = 0; kills < 3; kills++) {
-        server.killStoreThread();
-        await held();
-      }
-    },
-  },
-  {
-    name: 'the clock is set back by a day',
-    degrades: false,
-    async act({ layer, held }) {
-      layer.set(`clock ${-86_400_000}`);
-      await held();
-      layer.set('none');
-    },
-  },
-];
 
 export interface DiskOptions {
   readonly house: House;
@@ -125,16 +58,38 @@ export async function diskCases(options: DiskOptions): Promise<CaseResult[]> {
   const results: CaseResult[] = [];
   for (const [number, disk] of CASES.entries()) {
     if (!options.only.some((text) => disk.name.includes(text))) continue;
-    const result = await runCase(disk, number, options);
+    const result = await runCase(disk, number, options).catch(
+      (error: Error): CaseResult => ({ ...NOTHING, name: disk.name, faults: [error.message] }),
+    );
     results.push(result);
     options.note(
-      `the disk: ${result.name}: ${result.answered} answers meanwhile, ${result.storedMeanwhile} of them stored, ${result.degraded ? 'degraded' : 'not degraded'}, ready again after ${result.recoveryMs === null ? 'never' : `${Math.round(result.recoveryMs)} ms`}, event loop held for ${result.delayMs.toFixed(0)} ms (${result.delayBeforeMs.toFixed(0)} before)${[...result.failures, ...result.faults].map((text) => `\n  FAULT: ${text}`).join('')}`,
+      `the disk: ${result.name}: ${result.answered} answers meanwhile, ${result.storedMeanwhile} of them stored, ${result.degraded ? 'degraded' : 'not degraded'}, ready again after ${result.recoveryMs === null ? 'never' : `${Math.round(result.recoveryMs)} ms`}, event loop held for ${result.delayMs.toFixed(0)} ms (${result.delayBeforeMs.toFixed(0)} before)${[...(result.broken > 0 ? [] : result.failures), ...result.faults].map((text) => `\n  FAULT: ${text}`).join('')}`,
     );
   }
   return results;
 }
 
+const NOTHING = {
+  answered: 0,
+  storedMeanwhile: 0,
+  degraded: false,
+  silent: false,
+  recoveryMs: null,
+  missing: 0,
+  failures: [],
+  broken: 0,
+  feedbackPutOff: 0,
+  lost: 0,
+  delayBeforeMs: 0,
+  delayMs: 0,
+  gapBeforeMs: 0,
+  gapMs: 0,
+  endMs: 0,
+} as const;
+
 const WELL_MS = 3000;
+/** By then what was answered last is written. */
+const SETTLED_MS = 500;
 const RECOVERY_MS = 30_000;
 
 async function runCase(disk: DiskCase, number: number, options: DiskOptions): Promise<CaseResult> {
@@ -146,7 +101,10 @@ async function runCase(disk: DiskCase, number: number, options: DiskOptions): Pr
   const data = join(layer.folder, 'data');
   const acknowledged = Acknowledged.read(null);
   // The time that users are promised, not that of the kills.
-  const flags = house.flags(data, { 'store.commitTimeoutMs': 250 });
+  const flags = house.flags(data, {
+    ...(disk.learns === true ? house.loopFlags : {}),
+    'store.commitTimeoutMs': 250,
+  });
   const server = startServer({ flags, environment: layer.environment, folder });
   try {
     const url = await server.ready;
@@ -162,19 +120,24 @@ async function runCase(disk: DiskCase, number: number, options: DiskOptions): Pr
       const came = (): number => load.seen.filter((answer) => answer.begun >= since).length;
       await until(() => came() >= LEAST_ANSWERS, MOST_HELD_MS);
     };
-    await disk.act({ layer, server, data, held });
+    const failedBefore = load.failures.length;
+    const wrong = await disk.act({ layer, server, url, data, held });
     const ended = monotonicNow();
     const recovered = await until(async () => (await readiness(url)).status === 'ready', RECOVERY_MS);
     const recoveryMs = monotonicNow() - ended;
     const degraded = await watch.end();
-    await sleep(500);
+    const broken = disk.breaksAnswers === true ? load.failures.length - failedBefore : 0;
+    await sleep(SETTLED_MS);
     await load.end();
     await until(async () => (await readiness(url)).status === 'ready', RECOVERY_MS);
+    await sleep(SETTLED_MS);
     const delays = {
       before: server.longestDelayMs(well, begun),
       during: server.longestDelayMs(begun, ended),
     };
     await server.kill();
+    // What a kill leaves in the system's memory is no proof that it was on the disk.
+    layer.cutPower();
     const found = checkStore(storeFile(data), acknowledged);
     const failed = await auditStore(storeFile(data), house.auditor, 2 * 86_400_000);
     const during = load.seen.filter((answer) => answer.begun >= begun && answer.begun < ended);
@@ -186,11 +149,12 @@ async function runCase(disk: DiskCase, number: number, options: DiskOptions): Pr
       degraded,
       recoveryMs: recovered ? recoveryMs : null,
       silent: disk.degrades && !degraded,
-      kept: found.answers,
-      asked: load.seen.length,
+      missing: load.seen.filter(({ id }) => !found.answers.has(id)).length,
       failures: load.failures,
+      broken,
+      feedbackPutOff: load.feedbackPutOff,
       lost: found.lostAnswers.length + found.lostFeedback.length,
-      faults: [...found.faults, ...failed],
+      faults: [...wrong, ...found.faults, ...failed],
       delayBeforeMs: delays.before,
       delayMs: delays.during,
       gapBeforeMs: longest(before, ({ longestGapMs }) => longestGapMs),
@@ -211,7 +175,8 @@ function watchReadiness(url: string): { end(): Promise<boolean> } {
   let degraded = false;
   const watching = (async () => {
     while (going) {
-      degraded ||= (await readiness(url)).status === 'degraded';
+      const status = await readiness(url).catch(() => null);
+      degraded ||= status?.status === 'degraded';
       await sleep(30);
     }
   })();

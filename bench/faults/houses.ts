@@ -21,6 +21,8 @@ export interface House {
   flags(data: string, more?: Readonly<Record<string, unknown>>): Record<string, unknown>;
   /** Added where the loop shall run. */
   readonly loopFlags: Readonly<Record<string, unknown>>;
+  /** States of its loop that kills shall cut off. */
+  readonly phases: readonly string[];
   readonly questions: readonly AskedQuestion[];
   /** Fields of each request. */
   readonly request: Readonly<Record<string, unknown>>;
@@ -73,7 +75,19 @@ export async function tinyHouse(folder: string): Promise<House> {
       'training.actionBudget': 3,
       'training.turnTokens': 40,
       'training.observationTokens': 80,
+      // Nearly all groups differ in reward then: a step that changes nothing is none to cut off.
+      'training.searchCost': 0.01,
+      // Learning is not what is shown: many candidates, judged by questions of which there are few, and published.
+      'training.learningRate': 1e-3,
+      'training.warmupShare': 0.005,
+      'loop.confirmEvery': 0,
+      'loop.gateMargin': 0.2,
+      'loop.gateAlpha': 0.2,
+      'loop.maxKl': 5,
+      'loop.maxValidityLoss': 1,
+      'loop.guardPatience': 100,
     },
+    phases: ['rolling', 'training', 'gating', 'publishing'],
     questions: worldQuestions(place.world, 'training'),
     request: { model: 'searchloop' },
     auditor: { modelDigest: graphs.digest, tokenizer: await model.readTokenizer() },
@@ -100,7 +114,23 @@ export async function realHouse(folder: string): Promise<House> {
       'engine.maxSequenceTokens': 1024,
       ...more,
     }),
-    loopFlags: { 'loop.enabled': true, 'loop.minQuestions': 2, 'loop.patienceMs': 100 },
+    // Steps so small that some end between two kills. The gate has no questions: it waits, and training goes on.
+    loopFlags: {
+      'loop.enabled': true,
+      'loop.minQuestions': 2,
+      'loop.idleMs': 10,
+      'loop.patienceMs': 100,
+      'loop.gateEvery': 10_000,
+      'loop.guardPatience': 100,
+      'training.threads': 1,
+      'training.batchSequences': 4,
+      'training.miniBatchSequences': 4,
+      'training.groupSize': 2,
+      'training.actionBudget': 1,
+      'training.turnTokens': 24,
+      'training.searchCost': 0.01,
+    },
+    phases: ['rolling', 'training'],
     questions,
     request: { model: 'searchloop:rag', max_tokens: 24 },
     auditor: { modelDigest: graphs.digest, tokenizer: await model.readTokenizer() },

@@ -26,6 +26,8 @@ export interface KillResult {
   readonly lostAnswers: number;
   readonly lostFeedback: number;
   readonly faults: readonly string[];
+  /** What the round took. */
+  readonly seconds: number;
 }
 
 export interface KillOptions {
@@ -37,12 +39,17 @@ export interface KillOptions {
 
 /** Of six rounds in a row the loop runs in the last three. */
 const hasLoop = (round: number): boolean => round % 6 >= 3;
-const START_KILLS = 0.1;
+/** Every so many rounds a kill comes while the server starts. Those do not count: nothing asks yet. */
+const START_EVERY = 11;
+const isStart = (round: number): boolean => round % START_EVERY === START_EVERY - 1;
+/** Rounds with so many kills under load. */
+const roundsOf = (count: number): number => count + Math.floor(count / (START_EVERY - 1));
 const LONGEST_START_MS = { tiny: 2500, real: 8000 };
 const LONGEST_LOAD_MS = { tiny: 2500, real: 6000 };
-/** What shall be cut off; `any` is a moment without regard to the loop. */
-const PHASES = ['rolling', 'training', 'gating', 'publishing', 'any'] as const;
-const PHASE_WAIT_MS = 20_000;
+/** A moment without regard to what the loop does. */
+const ANY = 'any';
+/** The real model takes this long for the rollouts of a step beside its users. */
+const PHASE_WAIT_MS = { tiny: 10_000, real: 25_000 };
 const FIRST_ANSWER_MS = 30_000;
 
 interface Rounds extends KillOptions {
@@ -64,9 +71,12 @@ export async function killAgainAndAgain(options: KillOptions): Promise<KillResul
     : [];
   const acknowledged = Acknowledged.read(join(folder, 'acknowledged.json'));
   const rounds = { ...options, data, acknowledged };
-  for (let round = results.length; round <= count; round++) {
+  for (let round = results.length; round <= roundsOf(count); round++) {
     const before = results.findLast(({ seen }) => seen !== null)?.seen ?? null;
-    const result = round < count ? await oneRound(rounds, round, before) : await lastLook(rounds, before);
+    const begun = performance.now();
+    const found =
+      round < roundsOf(count) ? await oneRound(rounds, round, before) : await lastLook(rounds, before);
+    const result = { ...found, seconds: (performance.now() - begun) / 1000 };
     results.push(result);
     appendFileSync(file, `${JSON.stringify(result)}\n`);
     await acknowledged.save();
@@ -81,26 +91,30 @@ function lineOf({ house, count }: KillOptions, result: KillResult): string {
   const loop = seen === null ? '' : `, step ${seen.step}, ${seen.counts.published} published`;
   const lost =
     lostAnswers + lostFeedback === 0 ? '' : `, LOST ${lostAnswers} answers, ${lostFeedback} feedback`;
-  return `${house.name} ${round + 1}/${count}: killed during ${during}${start}, ${answers} answers${loop}${lost}${faults.map((fault) => `\n  FAULT: ${fault}`).join('')}`;
+  return `${house.name} ${round + 1}/${roundsOf(count)}: killed during ${during}${start}, ${answers} answers${loop}${lost}${faults.map((fault) => `\n  FAULT: ${fault}`).join('')}`;
 }
 
-async function oneRound(rounds: Rounds, round: number, before: SeenLoop | null): Promise<KillResult> {
+type Found = Omit<KillResult, 'seconds'>;
+
+async function oneRound(rounds: Rounds, round: number, before: SeenLoop | null): Promise<Found> {
   const { house, data, folder, acknowledged, note } = rounds;
   const random = randomOf(round);
   const loop = hasLoop(round);
   const server = startServer({ flags: house.flags(data, loop ? house.loopFlags : {}), folder });
   try {
-    if (random() < START_KILLS) {
+    if (isStart(round)) {
       await sleep(random() * LONGEST_START_MS[house.name]);
       return { ...NOTHING, ...acknowledgedSoFar(acknowledged), round, loop, during: 'start' };
     }
     const url = await server.ready;
     const found = await look(rounds, url, loop, before);
     const load = new Load({ url, house, acknowledged, random, pauseMs: loop ? 100 : 0 });
-    const phase = loop ? PHASES[Math.floor(random() * PHASES.length)]! : 'any';
+    const phases = [...house.phases, ANY];
+    const phase = loop ? phases[Math.floor(random() * phases.length)]! : ANY;
     await until(() => load.seen.length > 0, FIRST_ANSWER_MS);
-    if (phase !== 'any') await until(async () => (await seeLoop(url))?.state === phase, PHASE_WAIT_MS);
-    await sleep(phase === 'any' ? 300 + random() * LONGEST_LOAD_MS[house.name] : random() * 200);
+    if (phase !== ANY)
+      await until(async () => (await seeLoop(url))?.state === phase, PHASE_WAIT_MS[house.name]);
+    await sleep(phase === ANY ? 300 + random() * LONGEST_LOAD_MS[house.name] : random() * 200);
     const seen = loop ? await seeLoop(url) : null;
     load.expectKill();
     await server.kill();
@@ -128,7 +142,7 @@ const acknowledgedSoFar = (acknowledged: Acknowledged) => ({
 });
 
 /** After the last kill: one more start, a clean end, and the audit as people run it. */
-async function lastLook(rounds: Rounds, before: SeenLoop | null): Promise<KillResult> {
+async function lastLook(rounds: Rounds, before: SeenLoop | null): Promise<Found> {
   const { house, data, folder, acknowledged, count, note } = rounds;
   const server = startServer({ flags: house.flags(data, house.loopFlags), folder });
   try {
@@ -141,7 +155,13 @@ async function lastLook(rounds: Rounds, before: SeenLoop | null): Promise<KillRe
       ...(code === 0 ? [] : [`a clean end had exit code ${code}`]),
       ...(audited.code === 0 ? [] : [`audit: ${audited.text}`]),
     ];
-    const round = { round: count, loop: true, during: 'end', seen: null, startMs: server.startMs() };
+    const round = {
+      round: roundsOf(count),
+      loop: true,
+      during: 'end',
+      seen: null,
+      startMs: server.startMs(),
+    };
     return { ...acknowledgedSoFar(acknowledged), ...found, ...round, faults };
   } finally {
     await server.kill();

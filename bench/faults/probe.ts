@@ -1,9 +1,10 @@
-// Loaded into the server (node --import): writes down how long its event loop was held, and ends the store's thread when
-// it is told to.
+// Loaded into the server (node --import): writes down how long its event loop was held, and ends a thread when it is told to.
 
 import { appendFileSync, existsSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { isMainThread, workerData } from 'node:worker_threads';
+import { isMainThread } from 'node:worker_threads';
+import type { ThreadName } from './server-process.js';
 
 const { FAULT_DELAYS, FAULT_DIE } = process.env;
 const EVERY_MS = 100;
@@ -23,10 +24,25 @@ function monotonicStart(): number {
   return seconds * 1000 + nanoseconds / 1e6 - performance.now();
 }
 
-const isStore = (workerData as { data?: { storage?: unknown } } | null)?.data?.storage !== undefined;
-if (!isMainThread && isStore && FAULT_DIE !== undefined)
+/** By the file that the thread began with. */
+function threadName(): ThreadName | null {
+  const file = process.argv[1] ?? '';
+  if (file.includes('piscina')) return 'trainer';
+  if (file.endsWith(join('store', 'worker.js'))) return 'store';
+  return file.endsWith(join('engine', 'worker.js')) ? 'engine' : null;
+}
+
+const name = isMainThread ? null : threadName();
+if (name !== null && FAULT_DIE !== undefined) {
+  const order = `${FAULT_DIE}.${name}`;
   setInterval(() => {
-    if (!existsSync(FAULT_DIE)) return;
-    rmSync(FAULT_DIE);
+    if (!existsSync(order)) return;
+    // Of several threads one ends: whoever takes the order.
+    try {
+      rmSync(order);
+    } catch {
+      return;
+    }
     process.exit(1);
   }, 20).unref();
+}

@@ -17,11 +17,14 @@ export interface ServerProcess {
   kill(): Promise<void>;
   /** A clean end. @returns exit code */
   stop(): Promise<number | null>;
-  /** Ends the store's thread. */
-  killStoreThread(): void;
+  /** Ends a thread at its next look. @returns whether there was one, within 2 s */
+  killThread(name: ThreadName): Promise<boolean>;
   /** Longest delay of the event loop between two times of `monotonicNow`, milliseconds. */
   longestDelayMs(since: number, until: number): number;
 }
+
+/** The store's, the engine's, and one of those that train. */
+export type ThreadName = 'store' | 'engine' | 'trainer';
 
 export interface ServerOptions {
   readonly flags: Readonly<Record<string, unknown>>;
@@ -35,6 +38,10 @@ export function monotonicNow(): number {
   const [seconds, nanoseconds] = process.hrtime();
   return seconds * 1000 + nanoseconds / 1e6;
 }
+
+const START_MS = 180_000;
+/** Within it a thread looks whether it shall end, busy as it may be. */
+const THREAD_LOOK_MS = 2000;
 
 const running = new Set<ChildProcess>();
 process.on('exit', () => {
@@ -71,10 +78,15 @@ export function startServer({ flags, environment = {}, folder }: ServerOptions):
     }),
   );
   const ready = new Promise<string>((resolve, reject) => {
+    const wait = setTimeout(() => {
+      killGroup(child);
+      reject(new Error(`the server did not answer within ${START_MS / 1000} s; see ${folder}/server.log`));
+    }, START_MS).unref();
     createInterface({ input: child.stdout! }).on('line', (line) => {
       const url = /answers on (\S+)/.exec(line)?.[1];
       if (url === undefined) return;
       took = performance.now() - begun;
+      clearTimeout(wait);
       resolve(url);
     });
     void ended.then((code) => reject(new Error(`the server ended with ${code}; see ${folder}/server.log`)));
@@ -91,7 +103,11 @@ export function startServer({ flags, environment = {}, folder }: ServerOptions):
       child.kill('SIGTERM');
       return ended;
     },
-    killStoreThread: () => writeFileSync(die, ''),
+    killThread(name) {
+      const order = `${die}.${name}`;
+      writeFileSync(order, '');
+      return until(() => !existsSync(order), THREAD_LOOK_MS).finally(() => rmSync(order, { force: true }));
+    },
     longestDelayMs(since, until) {
       const lines = existsSync(delays) ? readFileSync(delays, 'utf8').trim().split('\n') : [];
       const values = lines

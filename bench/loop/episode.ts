@@ -1,13 +1,15 @@
 // A stretch of a server's life: it serves, people ask and label, it learns. The server goes on where it was, so a longer life
-// is made of several stretches; what each of them saw is a line in a file.
+// is made of several stretches; what each of them saw is in a file of its
+// own, written again and again while it lasts.
 
-import { appendFileSync, mkdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Question } from '#searchloop/evaluation/index.js';
 import type { LoopStatus } from '#searchloop/loop/index.js';
 import { exactMatch } from '#searchloop/reward/index.js';
 import { randomNumbers } from '#searchloop/training/index.js';
+import { writeFileAtomic } from '#searchloop/util/atomic-file.js';
 import type { Way } from './answers.js';
 import { createLabels, type Labelling } from './labels.js';
 import type { ServedPlace } from './served-place.js';
@@ -84,26 +86,37 @@ export async function live<Asked extends Question>(
   let status = await server.status();
   if (settings.resumes === true && status.state === 'paused') status = await server.order('resume');
   let over: string | null = null;
-  let told = 0;
+  let toldAt = 0;
   let silent = 0;
+  const seen = (): Stretch => ({
+    minutes: (Date.now() - begun) / 60_000,
+    over: over ?? 'broken off',
+    ...tally.result(),
+    failures: [...fail, ...users.failures, ...pulse.failures],
+    labels: labels.counts,
+    stalls: stallsOf(pulse.gaps, server.swaps),
+    status,
+  });
+  const keep = (): Promise<void> => keepStretch(place.folder, before, seen());
   try {
     while (over === null) {
       await sleep(LOOK_MS);
-      const seen = settings.signal.aborted ? null : await server.status().catch((error: Error) => error);
-      if (seen instanceof Error) {
+      const told = settings.signal.aborted ? null : await server.status().catch((error: Error) => error);
+      if (told instanceof Error) {
         silent++;
-        if (silent >= MOST_SILENT_LOOKS) over = `the server does not answer: ${seen.message}`;
+        if (silent >= MOST_SILENT_LOOKS) over = `the server does not answer: ${told.message}`;
         continue;
       }
-      status = seen ?? status;
+      status = told ?? status;
       silent = 0;
       await keepVersions(place);
       pulse.run(settings.pulses > 0 && (status.state === 'gating' || status.state === 'publishing'));
       const minutes = (Date.now() - begun) / 60_000;
       over = settings.signal.aborted ? 'interrupted' : settings.isOver(status, minutes);
-      if (Date.now() - told > TELL_MS || over !== null) {
-        told = Date.now();
+      if (Date.now() - toldAt > TELL_MS || over !== null) {
+        toldAt = Date.now();
         settings.onNote(words(status, minutes, tally.count()));
+        await keep();
       }
     }
     await users.close();
@@ -113,17 +126,8 @@ export async function live<Asked extends Question>(
     await server.stop();
   }
   if (silent > 0) fail.push(over ?? 'the server was silent');
-  const stretch: Stretch = {
-    minutes: (Date.now() - begun) / 60_000,
-    over,
-    ...tally.result(),
-    failures: [...fail, ...users.failures, ...pulse.failures],
-    labels: labels.counts,
-    stalls: stallsOf(pulse.gaps, server.swaps),
-    status,
-  };
-  keepStretch(place.folder, stretch);
-  return stretch;
+  await keep();
+  return seen();
 }
 
 function words(status: LoopStatus, minutes: number, answers: number): string {
@@ -171,18 +175,19 @@ function createTally() {
   };
 }
 
-const fileOf = (folder: string): string => join(folder, 'stretches.jsonl');
+const folderOf = (folder: string): string => join(folder, 'stretches');
 
+/** In their order. */
 export function readStretches(folder: string): Stretch[] {
-  try {
-    const lines = readFileSync(fileOf(folder), 'utf8').trim().split('\n');
-    return lines.filter(Boolean).map((line) => JSON.parse(line) as Stretch);
-  } catch {
-    return [];
-  }
+  mkdirSync(folderOf(folder), { recursive: true });
+  return readdirSync(folderOf(folder))
+    .filter((name) => name.endsWith('.json'))
+    .sort()
+    .map((name) => JSON.parse(readFileSync(join(folderOf(folder), name), 'utf8')) as Stretch);
 }
 
-function keepStretch(folder: string, stretch: Stretch): void {
-  mkdirSync(folder, { recursive: true });
-  appendFileSync(fileOf(folder), `${JSON.stringify(stretch)}\n`);
-}
+const keepStretch = (folder: string, number: number, stretch: Stretch): Promise<void> =>
+  writeFileAtomic(
+    join(folderOf(folder), `${String(number).padStart(4, '0')}.json`),
+    `${JSON.stringify(stretch)}\n`,
+  );

@@ -5,6 +5,8 @@ import type { Question, WorldQuestion } from '#searchloop/evaluation/index.js';
 export interface Labelling<Asked extends Question> {
   /** What is said of an answer to the question by the n-th of the people; null: nothing. */
   readonly say: (question: Asked, person: number, random: () => number) => object | null;
+  /** Share of the labels that the first of them gives; absent: all give as many. */
+  readonly firstShare?: number;
   /** From the answer to what is said of it, least and most. */
   readonly delayMs: readonly [number, number];
 }
@@ -20,7 +22,7 @@ export interface Labels<Asked extends Question> {
 export function createLabels<Asked extends Question>(
   url: string,
   keys: readonly string[],
-  { say, delayMs }: Labelling<Asked>,
+  { say, delayMs, firstShare = 1 / keys.length }: Labelling<Asked>,
   random: () => number,
   onFailure: (words: string) => void,
 ): Labels<Asked> {
@@ -49,7 +51,7 @@ export function createLabels<Asked extends Question>(
   return {
     counts,
     answered(id, question) {
-      const person = Math.floor(random() * keys.length);
+      const person = random() < firstShare ? 0 : 1 + Math.floor(random() * (keys.length - 1));
       const said = say(question, person, random);
       if (said === null) return;
       const [least, most] = delayMs;

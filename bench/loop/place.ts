@@ -8,7 +8,7 @@ import { writeFileAtomic } from '#searchloop/util/atomic-file.js';
 import { sha256Hex } from '#searchloop/util/digest.js';
 import { openKeys, questionLine, type ServedPlace, type Settings, writeSettings } from './served-place.js';
 
-/** Held-out questions by which versions are compared; an admin gave the others to the gate. */
+/** Held-out questions by which versions are compared, unless told otherwise; an admin gave the others to the gate. */
 const PROBE_QUESTIONS = 300;
 
 export interface LoopPlace extends ServedPlace<WorldQuestion> {
@@ -25,13 +25,14 @@ export async function openLoopPlace(
   tiny: TinyPlace,
   folder: string,
   settings: Settings = {},
+  probeQuestions = PROBE_QUESTIONS,
 ): Promise<LoopPlace> {
   const data = join(folder, 'data');
   await mkdir(data, { recursive: true });
   const heldOut = worldQuestions(tiny.world, 'held-out');
   const others = worldQuestions(tiny.world, 'training');
   // Working set and confirmations take more than is held out: half of the other questions are set aside too.
-  const gate = [...heldOut.slice(PROBE_QUESTIONS), ...others.filter(isSetAside)];
+  const gate = [...heldOut.slice(probeQuestions), ...others.filter(isSetAside)];
   const gateFile = join(folder, 'gate.jsonl');
   await writeFileAtomic(gateFile, gate.map(questionLine).join(''));
   const settingsFile = join(folder, 'settings.json');
@@ -52,7 +53,7 @@ export async function openLoopPlace(
     data,
     settingsFile,
     asked: others.filter((question) => !isSetAside(question)),
-    probe: heldOut.slice(0, PROBE_QUESTIONS),
+    probe: heldOut.slice(0, probeQuestions),
     keys: await openKeys(data),
   };
 }
@@ -78,4 +79,6 @@ const SERVING: Settings = {
   'loop.pollMs': 500,
   'loop.idleMs': 100,
   'loop.keepVersions': 1000,
+  // The streams that measure swaps shall be of the version that is swapped.
+  'model.liveMethods': ['search-r1', 'direct'],
 };

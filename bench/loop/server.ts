@@ -83,7 +83,8 @@ function follow(child: ChildProcess, path: string, swaps: Swap[]): void {
     const { version, swapBegan, swapEnded } = JSON.parse(text);
     swaps.push({ version, began: swapBegan, ended: swapEnded });
   });
-  child.once('exit', () => file.end());
+  // Its last lines come after its end.
+  child.once('close', () => file.end());
 }
 
 function addressOf(child: ChildProcess): Promise<string> {

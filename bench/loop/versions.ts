@@ -9,6 +9,7 @@ import {
   type Receipt,
   readLoopState,
   receiptDocument,
+  type StepReceipt,
   type TinyFigures,
   tinyFigures,
 } from '#searchloop/loop/index.js';
@@ -102,6 +103,20 @@ export async function receipts({ data }: Pick<Place, 'data'>): Promise<Known[]> 
         found.push({ version: digest, publishedAt: receipt.publishedAt, steps: receipt.steps.length });
     }
     return [start, ...found.sort((a, b) => a.publishedAt - b.publishedAt)];
+  } finally {
+    await store.close();
+  }
+}
+
+/** Mean reward of the rollouts of each step that changed the policy, in the order of steps. */
+export async function stepRewards({ data }: Pick<Place, 'data'>): Promise<number[]> {
+  const store = openTrajectoryStore({
+    storage: { kind: 'sqlite', path: join(data, 'trajectories.db') },
+    retry: false,
+  });
+  try {
+    const steps = (await store.adapters()).map(({ receipt }) => receipt as StepReceipt);
+    return steps.sort((a, b) => a.step - b.step).map(({ metrics }) => metrics.reward ?? Number.NaN);
   } finally {
     await store.close();
   }
