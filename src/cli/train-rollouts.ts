@@ -2,13 +2,13 @@
 
 import { ConfigError, InvalidInputError } from '../errors.js';
 import { evaluate, type Question, sampleOrder, selectPart } from '../evaluation/index.js';
-import { type RlParts, trainRl } from '../loop/index.js';
+import { type RlParts, slotRunners, trainRl } from '../loop/index.js';
 import { scoreRecord } from '../reward/index.js';
-import { createRolloutRunner } from '../rollout/index.js';
 import { type AlgorithmName, runSettings } from '../training/index.js';
 import { sha256File } from '../util/digest.js';
 import { openIndex } from './application.js';
 import type { CliContext } from './context.js';
+import { counted } from './counted.js';
 import { trainingQuestions } from './questions.js';
 import { METHOD, openRolloutHouse, type RolloutHouse, rewardSettings } from './train-house.js';
 import { openTrainedModel, type TrainFlags, withTrainer } from './train-parts.js';
@@ -58,7 +58,7 @@ export async function trainOnRollouts(
                 scoreRecord(record, house.parts.tokenizer, goldenAnswers, rewardSettings(config)),
               reference: config.training.reference,
               validateEvery: config.training.validateEvery,
-              validate: validation(context, house, selectPart(all, 'validation')),
+              validate: validation(context, house, selectPart(all, 'validation'), stop),
             },
             { ...view, signal: stop, onNote: output.note },
           );
@@ -75,16 +75,18 @@ export async function trainOnRollouts(
   }
 }
 
-/** Greedy answers to a fair sample of the validation part. */
+/** Greedy answers to a fair sample of the validation part, each in a slot of its own: the same policy, the same figures. */
 function validation(
-  { config, signal }: CliContext,
+  { config, output }: CliContext,
   { engine, parts, rollouts }: RolloutHouse,
   held: readonly Question[],
+  signal: AbortSignal,
 ): RlParts['validate'] {
   const questions = sampleOrder(held).slice(0, config.training.validationQuestions);
   if (questions.length === 0) return undefined;
-  const runner = createRolloutRunner({ ...parts, generator: engine });
-  return async ({ folder, version }) => {
+  const runner = slotRunners(engine, parts);
+  return async ({ folder, version, step }) => {
+    output.note(`step ${step} answers ${counted(questions.length, 'question')} of the validation part`);
     await rollouts.use(folder, version);
     const results = await evaluate({
       questions,

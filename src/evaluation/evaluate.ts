@@ -3,6 +3,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CancelledError, FileFormatError, IntegrityError } from '../errors.js';
+import type { RolloutRunner } from '../rollout/index.js';
 import type { Tokenizer } from '../tokenizer/index.js';
 import { writeFileAtomic } from '../util/atomic-file.js';
 import { canonicalJson, sha256Hex } from '../util/digest.js';
@@ -13,9 +14,14 @@ import type { Question } from './questions.js';
 import { type QuestionResult, questionResult } from './result.js';
 import { partsOf, TRANSCRIPTS, type Transcript } from './transcript.js';
 
-export interface EvaluationOptions extends AnswerOptions {
+export interface EvaluationOptions extends Omit<AnswerOptions, 'runner'> {
   readonly questions: readonly Question[];
-  /** Questions answered at once. */
+  /**
+   * Several: one for each slot of an engine in lock-step mode. Question i is then answered by number i modulo their
+   * count, whatever the timing, so that the same policy always gives the same results.
+   */
+  readonly runner: RolloutRunner | readonly RolloutRunner[];
+  /** Questions answered at once by one runner; of several, each answers one at a time. */
   readonly concurrency: number;
   /** Folder for results, transcripts and settings; absent: nothing is written, nothing resumed. */
   readonly output?: string;
@@ -42,7 +48,7 @@ export const sampleOrder = (questions: readonly Question[]): Question[] =>
  * @throws {CancelledError} the signal fired; what was answered is kept
  */
 export async function evaluate(options: EvaluationOptions): Promise<QuestionResult[]> {
-  const { questions, concurrency, output, settings = {}, onProgress, signal } = options;
+  const { questions, output, settings = {}, onProgress, signal } = options;
   const results = output === undefined ? new Map() : await begun(output, settings);
   const wanted = questions.filter(({ id }) => !results.has(id));
   const writers = output === undefined ? null : await openWriters(output);
@@ -54,13 +60,11 @@ export async function evaluate(options: EvaluationOptions): Promise<QuestionResu
       unit: 'questions',
     });
   let finished = 0;
-  let next = 0;
   let failed = false;
-  const work = async (): Promise<void> => {
-    while (next < wanted.length && !failed) {
-      const question = wanted[next++] as Question;
+  const work = async ({ runner, waiting }: Line): Promise<void> => {
+    for (let question = waiting.shift(); question !== undefined && !failed; question = waiting.shift()) {
       if (signal?.aborted) throw new CancelledError();
-      const answered = await answerQuestion(question, options);
+      const answered = await answerQuestion(question, { ...options, runner });
       await writers?.transcripts.append(transcriptOf(question, answered, options.tokenizer));
       await writers?.results.append(answered.result);
       results.set(question.id, answered.result);
@@ -71,13 +75,32 @@ export async function evaluate(options: EvaluationOptions): Promise<QuestionResu
   };
   try {
     report();
-    await allSettled(Array.from({ length: Math.min(concurrency, wanted.length) }, work), () => {
+    await allSettled(linesOf(options, wanted).map(work), () => {
       failed = true;
     });
   } finally {
     await Promise.all([writers?.results.close(), writers?.transcripts.close()]);
   }
   return questions.map(({ id }) => results.get(id) as QuestionResult);
+}
+
+/** Questions that wait for a runner; those that share one share the list. */
+interface Line {
+  readonly runner: RolloutRunner;
+  readonly waiting: Question[];
+}
+
+/** One for each question that is answered at once. */
+function linesOf({ runner, questions, concurrency }: EvaluationOptions, wanted: readonly Question[]): Line[] {
+  if ('run' in runner) {
+    const line = { runner, waiting: [...wanted] };
+    return Array.from({ length: Math.min(concurrency, wanted.length) }, () => line);
+  }
+  const places = new Map(questions.map(({ id }, i) => [id, i % runner.length]));
+  return runner.map((one, slot) => ({
+    runner: one,
+    waiting: wanted.filter(({ id }) => places.get(id) === slot),
+  }));
 }
 
 async function openWriters(output: string): Promise<Record<'results' | 'transcripts', JsonLinesWriter>> {

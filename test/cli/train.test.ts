@@ -2,9 +2,10 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runCli } from '../../src/cli/index.js';
+import { isValidation } from '../../src/evaluation/index.js';
 import { importModel } from '../../src/model/index.js';
 import { madeExamples } from '../training/support/examples.js';
-import { runBuilt } from './support/built-cli.js';
+import { runBuilt, startPassageServer } from './support/built-cli.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'searchloop-cli-train-'));
 const home = join(folder, 'home');
@@ -117,6 +118,43 @@ test('--resume where no run is begins one and says so; Ctrl-C then says how to g
   expect(stopped.stderr).toMatch(/\ninterrupted; run the same command again to go on\n$/);
   const again = await runBuilt(line, settings);
   expect(again).toMatchObject({ code: 2, stderr: expect.stringMatching(/add --resume/) });
+});
+
+test('SIGTERM is heard while the validation part is answered', async () => {
+  const passages = await startPassageServer({ id: 'p', title: 'One', text: 'A passage.' });
+  const questions = join(folder, 'questions.jsonl');
+  const ids = Array.from({ length: 4000 }, (_, i) => `n${i}`);
+  const lines = ids.map((id) => JSON.stringify({ id, question: 'What is it?', golden_answers: ['it'] }));
+  writeFileSync(questions, lines.join('\n'));
+  const run = join(folder, 'ended');
+  const settings = {
+    'paths.home': home,
+    'model.policy': 'tiny',
+    'engine.precision': 'fp32',
+    'engine.maxSequenceTokens': '512',
+    'retrieval.kind': 'remote',
+    'retrieval.remoteUrl': passages.url,
+    'training.threads': '1',
+    'training.rank': '2',
+    'training.validateEvery': '1',
+    'training.validationQuestions': '4000',
+  };
+  try {
+    let sent = false;
+    const ended = await runBuilt(
+      ['train', 'grpo', '-d', questions, '-o', run],
+      settings,
+      (child, printed) => {
+        if (!sent && printed.stderr.includes('step 0 answers')) sent = child.kill('SIGTERM');
+      },
+    );
+    expect(ended).toMatchObject({ code: 130 });
+    const held = ids.filter(isValidation).length;
+    expect(ended.stderr).toContain(`step 0 answers ${held} questions of the validation part`);
+    expect(readdirSync(run)).not.toContain('validation.jsonl');
+  } finally {
+    await passages.close();
+  }
 });
 
 test('wrong lines end with usage errors', async () => {

@@ -3,6 +3,7 @@
 import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { configSchema } from '../../src/config/index.js';
 import {
   type EvaluationOptions,
@@ -16,7 +17,12 @@ import {
   reportOf,
   settingsDigest,
 } from '../../src/evaluation/index.js';
-import { createRolloutRunner, inlineEncoding, loadPrompts } from '../../src/rollout/index.js';
+import {
+  createRolloutRunner,
+  inlineEncoding,
+  loadPrompts,
+  type RolloutRunner,
+} from '../../src/rollout/index.js';
 import { createMemoryRetriever } from '../support/memory-retriever.js';
 import { createPieceTokenizer } from '../support/piece-tokenizer.js';
 import { PASSAGES } from '../support/rollout-kit.js';
@@ -145,6 +151,26 @@ test('a run that was stopped goes on: finished questions are not asked again, a 
   const third = createSetting();
   expect(await evaluate(third.options)).toEqual(results);
   expect(third.generator.opened).toHaveLength(0);
+});
+
+test('each of several runners answers every so many-th question, however long the others take', async () => {
+  const { options } = createSetting();
+  const asked: string[][] = [[], [], []];
+  const runners = asked.map(
+    (names, slot): RolloutRunner => ({
+      async *run(request) {
+        names.push(/of (\w+)/.exec(JSON.stringify(request.messages))?.[1] as string);
+        // The first takes longest.
+        await sleep(30 * (2 - slot));
+        return yield* (options.runner as RolloutRunner).run(request);
+      },
+    }),
+  );
+  const alone = await evaluate({ ...options, output: join(folder, 'alone'), concurrency: 1 });
+  const results = await evaluate({ ...options, runner: runners });
+  expect(asked).toEqual([['Portugal', 'France'], ['Spain'], ['Norway']]);
+  const told = (of: typeof results) => of.map(({ id, answer }) => [id, answer]);
+  expect(told(results)).toEqual(told(alone));
 });
 
 test('results of other settings are refused, with both digests', async () => {

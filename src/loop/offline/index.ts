@@ -5,6 +5,7 @@ export {
   LockStepRollouts,
   type RolloutJob,
   type RolloutParts,
+  slotRunners,
 } from './lock-step-rollouts.js';
 export type { TrainingOutcome } from './outcome.js';
 export { type Regraded, type RegradeOptions, regrade } from './regrade.js';

@@ -46,10 +46,7 @@ export class LockStepRollouts {
   readonly #runners: readonly RolloutRunner[];
 
   constructor(private readonly options: LockStepOptions) {
-    const { engine, parts } = options;
-    this.#runners = Array.from({ length: engine.info.maxSequences }, (_, slot) =>
-      createRolloutRunner({ ...parts, generator: inSlot(engine, slot) }),
-    );
+    this.#runners = slotRunners(options.engine, options.parts);
   }
 
   /**
@@ -128,6 +125,12 @@ export class LockStepRollouts {
     throw new UnavailableError(`rollout ${id} ended without a record`);
   }
 }
+
+/** A runner for each slot of an engine in lock-step mode. */
+export const slotRunners = (engine: Engine, parts: RolloutParts): RolloutRunner[] =>
+  Array.from({ length: engine.info.maxSequences }, (_, slot) =>
+    createRolloutRunner({ ...parts, generator: inSlot(engine, slot) }),
+  );
 
 /** The engine with every sequence in one slot. */
 const inSlot = (engine: Engine, slot: number): Generator =>

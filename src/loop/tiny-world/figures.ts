@@ -1,7 +1,7 @@
 // How well a policy answers questions of the tiny world, greedy.
 
 import { evaluate, type QuestionResult, type WorldQuestion } from '../../evaluation/index.js';
-import { createRolloutRunner } from '../../rollout/index.js';
+import { slotRunners } from '../offline/lock-step-rollouts.js';
 import type { TinyHouse, TinyIndex } from './house.js';
 
 const METHOD = 'search-r1';
@@ -35,7 +35,7 @@ export async function tinyFigures(
   const begun = performance.now();
   const results = await evaluate({
     questions,
-    runner: createRolloutRunner({ ...house.parts(index), generator: house.engine }),
+    runner: slotRunners(house.engine, house.parts(index)),
     tokenizer: house.tokenizer,
     method: METHOD,
     adapter,
