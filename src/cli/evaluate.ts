@@ -141,6 +141,7 @@ async function run(
         ...(adapter === undefined ? {} : { adapter: adapter?.name ?? null }),
         ...(flags.output === undefined ? {} : { output: flags.output }),
         ...(start.onProgress === undefined ? {} : { onProgress: start.onProgress }),
+        ...(start.onNote === undefined ? {} : { onNote: start.onNote }),
         ...(start.signal === undefined ? {} : { signal: start.signal }),
       });
       return reportOf(results, { digest: settingsDigest(settings), settings }, config.evaluation);

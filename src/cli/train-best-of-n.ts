@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { InvalidInputError } from '../errors.js';
-import { sampleOrder } from '../evaluation/index.js';
+import { questionDigest, sampleOrder } from '../evaluation/index.js';
 import { sampleBest } from '../loop/index.js';
 import { readAdapter } from '../model/index.js';
 import { scoreRecord } from '../reward/index.js';
@@ -78,15 +78,16 @@ async function sample(context: CliContext, flags: BestOfNFlags): Promise<void> {
               version,
               model: house.engine.info.modelDigest,
               index: retriever.snapshotId,
+              retriever: retriever.info.kind,
               prompt: prompts.searchR1.digest,
-              rollout: settings.rollout,
+              rollout: house.parts.config,
               topK: config.rollout.topK,
               slots: house.engine.info.maxSequences,
               samples: flags.samples,
               minReward: flags.minReward,
               seed: settings.seed,
               rewards,
-              questions: questions.map(({ id }) => id),
+              questions: questions.map((question) => [question.id, questionDigest(question)]),
             }),
           ),
           onProgress,

@@ -116,13 +116,14 @@ async function make(
       output: flags.output,
       topK: config.rollout.topK,
       signal,
+      onNote: output.note,
       ...(onProgress && { onProgress }),
     };
     const { method, count } = flags;
     const summary =
       method === 'search-r1'
         ? await fromQuestions(questionFile(config), output, { ...common, count })
-        : { ...(await makeRivals({ ...common, method, from: await fromFile(flags) })), heldOut: 0 };
+        : { ...(await makeRivals({ ...common, count, method, from: await fromFile(flags) })), heldOut: 0 };
     for (const line of (await readWarmStart(flags.output)).slice(0, flags.show))
       output.note(transcriptOf(line, tokenizer));
     return summary;
@@ -144,7 +145,7 @@ async function fromQuestions(
 async function fromFile(flags: WarmStartFlags) {
   if (flags.from === undefined)
     throw new ConfigError(`method ${flags.method} needs --from FILE, a file made with method search-r1`);
-  return (await readWarmStart(flags.from)).slice(0, flags.count);
+  return readWarmStart(flags.from);
 }
 
 /** Tokenizer and facts of the policy model; nothing is sampled, so no engine is started. */

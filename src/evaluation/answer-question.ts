@@ -7,7 +7,7 @@ import { scoreRecord } from '../reward/index.js';
 import type { MethodName, RolloutEvent, RolloutRunner } from '../rollout/index.js';
 import type { Tokenizer } from '../tokenizer/index.js';
 import type { TrajectoryRecord } from '../trajectory/index.js';
-import type { Question } from './questions.js';
+import { type Question, questionDigest } from './questions.js';
 import type { QuestionResult } from './result.js';
 import { holdsAnswer, isYesNo, shownPart } from './shown.js';
 
@@ -73,6 +73,7 @@ function resultOf(question: Question, finished: Finished): QuestionResult {
   return {
     id: question.id,
     dataset: question.dataset,
+    questionDigest: questionDigest(question),
     answer: record.answer,
     em,
     subEm,

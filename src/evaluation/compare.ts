@@ -26,7 +26,7 @@ export interface SetComparison {
 export interface Comparison {
   readonly sets: readonly SetComparison[];
   readonly overall: SetComparison;
-  /** Questions that only one of the two answered: they are left out. */
+  /** Questions that only one of the two answered, or that they know in two wordings: they are left out. */
   readonly unpaired: number;
 }
 
@@ -38,10 +38,10 @@ export function compareResults(
   second: readonly QuestionResult[],
   resampling: ResamplingOptions = DEFAULT_RESAMPLING,
 ): Comparison {
-  const others = new Map(second.map((result) => [result.id, result]));
-  const pairs = first.flatMap((result): Pair[] => {
+  const [ours, others] = [byId(first), byId(second)];
+  const pairs = [...ours.values()].flatMap((result): Pair[] => {
     const other = others.get(result.id);
-    return other === undefined ? [] : [[result, other]];
+    return other === undefined || !sameQuestion(result, other) ? [] : [[result, other]];
   });
   if (pairs.length === 0) throw new InvalidInputError('the two evaluations have no question in common');
   const names = [...new Set(pairs.map(([{ dataset }]) => dataset))].sort();
@@ -54,9 +54,17 @@ export function compareResults(
       ),
     ),
     overall: compareSet('overall', pairs, resampling),
-    unpaired: first.length + second.length - 2 * pairs.length,
+    unpaired: ours.size + others.size - 2 * pairs.length,
   };
 }
+
+/** A question counts once, with its last result. */
+const byId = (results: readonly QuestionResult[]): Map<string, QuestionResult> =>
+  new Map(results.map((result) => [result.id, result]));
+
+/** Results of earlier versions do not tell; their ids have to do. */
+const sameQuestion = (a: QuestionResult, b: QuestionResult): boolean =>
+  a.questionDigest === undefined || b.questionDigest === undefined || a.questionDigest === b.questionDigest;
 
 function compareSet(name: string, pairs: readonly Pair[], resampling: ResamplingOptions): SetComparison {
   const first = pairs.map(([{ em }]) => em);

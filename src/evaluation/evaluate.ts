@@ -1,18 +1,15 @@
 // Answers many questions at once and keeps each result as it comes, so that a run that was stopped goes on.
 
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { CancelledError, FileFormatError, IntegrityError } from '../errors.js';
+import { CancelledError } from '../errors.js';
 import type { RolloutRunner } from '../rollout/index.js';
 import type { Tokenizer } from '../tokenizer/index.js';
-import { writeFileAtomic } from '../util/atomic-file.js';
-import { canonicalJson, sha256Hex } from '../util/digest.js';
-import { type JsonLinesWriter, openJsonLines, readJsonLines } from '../util/json-lines.js';
+import { sha256Hex } from '../util/digest.js';
 import type { OnProgress } from '../util/progress.js';
 import { type AnsweredQuestion, type AnswerOptions, answerQuestion } from './answer-question.js';
+import { openFolder } from './folder.js';
 import type { Question } from './questions.js';
-import { type QuestionResult, questionResult } from './result.js';
-import { partsOf, TRANSCRIPTS, type Transcript } from './transcript.js';
+import type { QuestionResult } from './result.js';
+import { partsOf, type Transcript } from './transcript.js';
 
 export interface EvaluationOptions extends Omit<AnswerOptions, 'runner'> {
   readonly questions: readonly Question[];
@@ -28,12 +25,10 @@ export interface EvaluationOptions extends Omit<AnswerOptions, 'runner'> {
   /** All that shapes the answers; results in `output` with other settings are refused. */
   readonly settings?: Readonly<Record<string, unknown>>;
   readonly onProgress?: OnProgress;
+  /** Hears why questions are asked again. */
+  readonly onNote?: (line: string) => void;
   readonly onAnswered?: (answered: AnsweredQuestion) => void;
 }
-
-/** Digest of the settings of an evaluation: what every number of it carries. */
-export const settingsDigest = (settings: Readonly<Record<string, unknown>>): string =>
-  sha256Hex(canonicalJson(settings));
 
 /** Questions in an order of their own hash: any first part of it is a fair sample. */
 export const sampleOrder = (questions: readonly Question[]): Question[] =>
@@ -43,15 +38,16 @@ export const sampleOrder = (questions: readonly Question[]): Question[] =>
     .map(({ question }) => question);
 
 /**
- * Results of all questions, in their order. Lines of `output` are taken for questions that were answered before.
+ * Results of all questions, in their order. Lines of `output` are taken for questions that were answered before and
+ * have not changed since.
  * @throws {IntegrityError} `output` was begun with other settings; the message holds both digests
  * @throws {CancelledError} the signal fired; what was answered is kept
  */
 export async function evaluate(options: EvaluationOptions): Promise<QuestionResult[]> {
   const { questions, output, settings = {}, onProgress, signal } = options;
-  const results = output === undefined ? new Map() : await begun(output, settings);
+  const folder = output === undefined ? null : await openFolder(output, { ...options, settings });
+  const results = new Map(folder?.known);
   const wanted = questions.filter(({ id }) => !results.has(id));
-  const writers = output === undefined ? null : await openWriters(output);
   const report = (): void =>
     onProgress?.({
       stage: 'evaluate',
@@ -65,8 +61,7 @@ export async function evaluate(options: EvaluationOptions): Promise<QuestionResu
     for (let question = waiting.shift(); question !== undefined && !failed; question = waiting.shift()) {
       if (signal?.aborted) throw new CancelledError();
       const answered = await answerQuestion(question, { ...options, runner });
-      await writers?.transcripts.append(transcriptOf(question, answered, options.tokenizer));
-      await writers?.results.append(answered.result);
+      await folder?.append(answered.result, transcriptOf(question, answered, options.tokenizer));
       results.set(question.id, answered.result);
       options.onAnswered?.(answered);
       finished += 1;
@@ -79,7 +74,7 @@ export async function evaluate(options: EvaluationOptions): Promise<QuestionResu
       failed = true;
     });
   } finally {
-    await Promise.all([writers?.results.close(), writers?.transcripts.close()]);
+    await folder?.close();
   }
   return questions.map(({ id }) => results.get(id) as QuestionResult);
 }
@@ -103,14 +98,6 @@ function linesOf({ runner, questions, concurrency }: EvaluationOptions, wanted: 
   }));
 }
 
-async function openWriters(output: string): Promise<Record<'results' | 'transcripts', JsonLinesWriter>> {
-  const [results, transcripts] = await Promise.all([
-    openJsonLines(join(output, 'results.jsonl')),
-    openJsonLines(join(output, TRANSCRIPTS)),
-  ]);
-  return { results, transcripts };
-}
-
 function transcriptOf(
   { id, dataset, question, goldenAnswers }: Question,
   { record, result: { answer, em } }: AnsweredQuestion,
@@ -132,62 +119,4 @@ async function allSettled(work: readonly Promise<void>[], onFailure: () => void)
   );
   const failure = settled.find((item) => item.status === 'rejected');
   if (failure !== undefined) throw failure.reason;
-}
-
-/** Results of an earlier run with the same settings. */
-async function begun(
-  output: string,
-  settings: Readonly<Record<string, unknown>>,
-): Promise<Map<string, QuestionResult>> {
-  const digest = settingsDigest(settings);
-  const known = await readSettings(output);
-  if (known === null)
-    await writeFileAtomic(
-      join(output, 'settings.json'),
-      `${JSON.stringify({ digest, settings }, null, 2)}\n`,
-    );
-  else if (known.digest !== digest)
-    throw new IntegrityError(
-      `${output} holds results of other settings: their digest is ${known.digest}, that of this run ${digest}; name another folder`,
-    );
-  return new Map((await readResults(output)).map((result) => [result.id, result]));
-}
-
-export interface EvaluationSettings {
-  readonly digest: string;
-  readonly settings: Readonly<Record<string, unknown>>;
-}
-
-/** Settings of a folder of results; null where there are none. */
-export async function readSettings(folder: string): Promise<EvaluationSettings | null> {
-  const path = join(folder, 'settings.json');
-  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return null;
-    throw error;
-  });
-  if (text === null) return null;
-  try {
-    return JSON.parse(text) as EvaluationSettings;
-  } catch (cause) {
-    throw new FileFormatError(`${path}: expected JSON: ${(cause as Error).message}`, { cause });
-  }
-}
-
-/** Results in a folder, in the order in which they came. */
-export async function readResults(folder: string): Promise<QuestionResult[]> {
-  const results: QuestionResult[] = [];
-  const path = join(folder, 'results.jsonl');
-  try {
-    for await (const { value, line } of readJsonLines(path)) {
-      const parsed = questionResult.safeParse(value);
-      if (!parsed.success)
-        throw new IntegrityError(
-          `${path}, line ${line} is no result of this version: ${parsed.error.message}`,
-        );
-      results.push(parsed.data);
-    }
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-  }
-  return results;
 }

@@ -12,17 +12,11 @@ export {
   type ResamplingOptions,
 } from './bootstrap.js';
 export { type Comparison, compareResults, markdownComparison, type SetComparison } from './compare.js';
-export {
-  type EvaluationOptions,
-  evaluate,
-  readResults,
-  readSettings,
-  sampleOrder,
-  settingsDigest,
-} from './evaluate.js';
+export { type EvaluationOptions, evaluate, sampleOrder } from './evaluate.js';
+export { readResults, readSettings, settingsDigest } from './folder.js';
 export { type McNemar, mcnemar } from './mcnemar.js';
 export { fitLogLogLine, fitPowerLaw, type LogLogLine, type PowerLaw } from './power-law.js';
-export { type Question, readQuestions } from './questions.js';
+export { type Question, questionDigest, readQuestions } from './questions.js';
 export { expectedMajAtK, passAtK } from './repeated.js';
 export { type EvaluationReport, markdownReport, reportOf, type SetReport } from './report.js';
 export type { QuestionResult } from './result.js';

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { FileFormatError, NotFoundError } from '../errors.js';
+import { canonicalJson, sha256Hex } from '../util/digest.js';
 import { readJsonLines } from '../util/json-lines.js';
 
 /** A question with its gold answers. */
@@ -13,6 +14,14 @@ export interface Question {
   /** Titles of the pages that the answer needs; empty where the set does not say. */
   readonly supportingTitles: readonly string[];
 }
+
+/** Digest of what is asked and what counts as right: equal ids do not say that these are equal. */
+export const questionDigest = ({
+  dataset,
+  question,
+  goldenAnswers,
+}: Pick<Question, 'dataset' | 'question' | 'goldenAnswers'>): string =>
+  sha256Hex(canonicalJson({ dataset, question, golden_answers: goldenAnswers }));
 
 /** A line of a question file; other fields are left out. */
 const questionLine = z.object({

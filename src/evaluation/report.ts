@@ -1,5 +1,6 @@
 // The tables of an evaluation: per set, over all questions, and the mean of the sets.
 
+import { canonicalJson, sha256Hex } from '../util/digest.js';
 import {
   DEFAULT_RESAMPLING,
   type Interval,
@@ -35,6 +36,8 @@ export interface EvaluationReport {
   /** Digest of the settings; stands beside every number. */
   readonly digest: string;
   readonly settings: Readonly<Record<string, unknown>>;
+  /** Digest of the questions and gold answers behind the numbers, whatever their order. */
+  readonly questionsDigest: string;
   readonly sets: readonly SetReport[];
   readonly overall: SetReport;
   /** Mean of the sets' exact match, each set counting the same (the papers' average). */
@@ -49,10 +52,16 @@ export function reportOf(
   const sets = [...groupBySet(results)].map(([name, items]) => setReport(name, items, resampling));
   return {
     ...about,
+    questionsDigest: digestOfQuestions(results),
     sets,
     overall: setReport('overall', results, resampling),
     averageEm: mean(sets.map(({ em }) => em.mean)),
   };
+}
+
+function digestOfQuestions(results: readonly QuestionResult[]): string {
+  const asked = results.map(({ id, questionDigest }) => [id, questionDigest ?? null] as const);
+  return sha256Hex(canonicalJson(asked.sort(([a], [b]) => (a < b ? -1 : 1))));
 }
 
 /** By name of the set. */
@@ -112,7 +121,7 @@ const COLUMNS: readonly (readonly [string, (set: SetReport) => string])[] = [
 const decimal = (value: number): string => (Number.isNaN(value) ? '-' : value.toFixed(3));
 const share = (value: number | null): string => (value === null ? '-' : decimal(value));
 
-/** The report as a table in Markdown, with the digest of its settings below. */
+/** The report as a table in Markdown, with the digests of its settings and questions below. */
 export function markdownReport(report: EvaluationReport): string {
   const rows = [...report.sets, report.overall].map((set) => COLUMNS.map(([, cell]) => cell(set)));
   return [
@@ -121,7 +130,7 @@ export function markdownReport(report: EvaluationReport): string {
       rows,
     ),
     '',
-    `Mean of the sets' EM: ${decimal(report.averageEm)}. Settings ${report.digest.slice(0, 16)}.`,
+    `Mean of the sets' EM: ${decimal(report.averageEm)}. Settings ${report.digest.slice(0, 16)}, questions ${report.questionsDigest.slice(0, 16)}.`,
     '',
   ].join('\n');
 }

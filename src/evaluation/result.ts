@@ -8,6 +8,8 @@ const STOPS = ['answer', 'length', 'budget', 'cancelled', 'stop'] as const satis
 export const questionResult = z.strictObject({
   id: z.string(),
   dataset: z.string(),
+  /** Of what was asked and what counts as right; results of earlier versions have none. */
+  questionDigest: z.string().optional(),
   /** null where the rollout ended without one. */
   answer: z.string().nullable(),
   em: z.union([z.literal(0), z.literal(1)]),

@@ -50,6 +50,19 @@ test('the same results do not differ', () => {
   expect(overall.mcnemar.exactP).toBe(1);
 });
 
+test('a question counts once, with its last result; another wording under the same id is no partner', () => {
+  const first = [result('a', 0), result('b', 1), result('a', 1)];
+  const second = [result('a', 1), result('b', 0), { ...result('c', 1), questionDigest: 'x' }];
+  expect(compareResults(first, second)).toMatchObject({
+    unpaired: 1,
+    overall: { questions: 2, firstEm: 1, secondEm: 0.5 },
+  });
+  const reworded = [...first, { ...result('c', 0), questionDigest: 'y' }];
+  expect(compareResults(reworded, second)).toMatchObject({ unpaired: 2, overall: { questions: 2 } });
+  // Results of earlier versions say nothing of the wording.
+  expect(compareResults([...first, result('c', 0)], second).overall.questions).toBe(3);
+});
+
 test('nothing in common is an error', () => {
   expect(() => compareResults([result('a', 1)], [result('b', 1)])).toThrow(/no question in common/);
 });

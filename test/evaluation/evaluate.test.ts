@@ -1,6 +1,6 @@
 // The real rollout runner over a scripted generator and passages in memory.
 
-import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { appendFile, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -153,6 +153,55 @@ test('a run that was stopped goes on: finished questions are not asked again, a 
   expect(third.generator.opened).toHaveLength(0);
 });
 
+test('a question whose gold answers or wording changed under its id is asked again, the others are not', async () => {
+  const first = createSetting();
+  const before = await evaluate(first.options);
+  const [portugal, spain, norway] = questions as [Question, Question, Question];
+  const corrected = [
+    { ...portugal, goldenAnswers: ['Porto'] },
+    { ...spain, question: 'What is the capital of Norway?' },
+    norway,
+    ...questions.slice(3),
+  ];
+  const second = createSetting();
+  const notes: string[] = [];
+  const results = await evaluate({
+    ...second.options,
+    questions: corrected,
+    onNote: (line) => notes.push(line),
+  });
+  expect(second.generator.opened).toHaveLength(2);
+  expect(notes).toEqual([`${folder}: asked again, since question or gold answers have changed: 2`]);
+  expect(results.map(({ em }) => em)).toEqual([0, 0, 1, 0]);
+  expect(await readResults(folder)).toHaveLength(4);
+  expect((await readTranscripts(folder)).find(({ id }) => id === 'q0')?.goldenAnswers).toEqual(['Porto']);
+  const about = { digest: 'd', settings: {} };
+  const digests = [before, results, [...results].reverse()].map((of) => reportOf(of, about).questionsDigest);
+  expect(digests[1]).not.toBe(digests[0]);
+  expect(digests[2]).toBe(digests[1]);
+});
+
+test('results that do not tell what was asked are asked again', async () => {
+  await evaluate(createSetting().options);
+  const path = join(folder, 'results.jsonl');
+  const lines = (await readFile(path, 'utf8')).replace(/"questionDigest":"\w+",/, '');
+  await writeFile(path, lines);
+  const { options, generator } = createSetting();
+  const notes: string[] = [];
+  await evaluate({ ...options, onNote: (line) => notes.push(line) });
+  expect(generator.opened).toHaveLength(1);
+  expect(notes).toEqual([`${folder}: asked again, since their results do not tell what was asked: 1`]);
+});
+
+test('two runs over one folder take turns, and no question is answered twice', async () => {
+  const runs = [createSetting(), createSetting()];
+  const both = await Promise.all(runs.map(({ options }) => evaluate(options)));
+  expect(both[0]).toEqual(both[1]);
+  expect(runs.flatMap(({ generator }) => generator.opened)).toHaveLength(4);
+  expect((await readFile(join(folder, 'results.jsonl'), 'utf8')).trim().split('\n')).toHaveLength(4);
+  expect(await readdir(folder)).toEqual(['results.jsonl', 'settings.json', 'transcripts.jsonl']);
+});
+
 test('each of several runners answers every so many-th question, however long the others take', async () => {
   const { options } = createSetting();
   const asked: string[][] = [[], [], []];
@@ -235,7 +284,7 @@ test('the report counts by set and over all, and carries the digest', async () =
   expect(report.averageEm).toBe(0.75);
   const table = markdownReport(report);
   expect(table).toMatch(/^\| overall \| 4 \| 0\.750 \| 0\.\d{3} to 1\.000 \|/m);
-  expect(table).toContain('Settings dddddddddddddddd.');
+  expect(table).toMatch(/Settings d{16}, questions [0-9a-f]{16}\.$/m);
 });
 
 test('rag sees its passages in the prompt', async () => {

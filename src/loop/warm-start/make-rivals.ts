@@ -4,7 +4,8 @@ import { CancelledError } from '../../errors.js';
 import { openJsonLines } from '../../util/json-lines.js';
 import type { OnProgress } from '../../util/progress.js';
 import type { WarmStartLine } from './line.js';
-import { countUp, digestOf, linesSoFar, summarise, type WarmStartSummary } from './make.js';
+import { linesSoFar } from './lines-so-far.js';
+import { countUp, digestOf, summarise, type WarmStartSummary } from './make.js';
 import { GiveUp } from './scripts.js';
 import { type TeachingHouse, teach } from './teach.js';
 
@@ -14,17 +15,27 @@ export interface RivalOptions {
   /** Trajectories of search-r1; their questions and answers are taken. */
   readonly from: readonly WarmStartLine[];
   readonly output: string;
+  /** Trajectories to make; absent: one for each of `from`. */
+  readonly count?: number;
   /** Passages in a prompt of rag. */
   readonly topK: number;
   readonly onProgress?: OnProgress;
+  readonly onNote?: (line: string) => void;
   readonly signal?: AbortSignal;
 }
 
 /** One trajectory for each of `from`: its question as prompt, its answer as the whole turn. Resumes. */
 export async function makeRivals(options: RivalOptions): Promise<WarmStartSummary> {
-  const { house, method, from, output, topK, signal, onProgress } = options;
+  const { house, method, output, topK, signal, onProgress, onNote } = options;
+  const from = options.from.slice(0, options.count);
   const settingsDigest = digestOf(house, { topK, method });
-  const lines = await linesSoFar(output, settingsDigest);
+  const sources = new Map(
+    options.from.map(({ questionId, record: { question, answer }, dataset, goldenAnswers }) => [
+      questionId,
+      { question, answer, dataset, goldenAnswers },
+    ]),
+  );
+  const lines = await linesSoFar({ output, settingsDigest, sources, onNote });
   const done = new Set(lines.map(({ questionId }) => questionId));
   const left: Record<string, Record<string, number>> = {};
   const writer = await openJsonLines(output);

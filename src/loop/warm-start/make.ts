@@ -1,12 +1,13 @@
 // Makes a file of warm-start trajectories: questions of the training part in an order that balances the sets, the
 // first script that works for each, one line as soon as it is there. Run again, it goes on where it ended.
 
-import { CancelledError, IntegrityError, InvalidInputError } from '../../errors.js';
+import { CancelledError, InvalidInputError } from '../../errors.js';
 import { partOf, type Question } from '../../evaluation/index.js';
 import { canonicalJson, sha256Hex } from '../../util/digest.js';
 import { openJsonLines } from '../../util/json-lines.js';
 import type { OnProgress } from '../../util/progress.js';
-import { readWarmStart, type WarmStartLine } from './line.js';
+import type { WarmStartLine } from './line.js';
+import { linesSoFar } from './lines-so-far.js';
 import { GiveUp, type NamedScript, scriptsFor } from './scripts.js';
 import { coreTitle, sameTitle } from './support.js';
 import { type TeachingHouse, teach, teacherOf } from './teach.js';
@@ -23,6 +24,7 @@ export interface WarmStartOptions {
   /** Largest share of trajectories whose first search finds nothing. */
   readonly retryShare?: number;
   readonly onProgress?: OnProgress;
+  readonly onNote?: (line: string) => void;
   readonly signal?: AbortSignal;
 }
 
@@ -44,14 +46,16 @@ const AT_ONCE = 8;
 
 /**
  * @throws {InvalidInputError} a question of the validation part
- * @throws {IntegrityError} the file was begun with other settings; the message holds both digests
+ * @throws {IntegrityError} the file was begun with other settings (the message holds both digests), or holds trajectories
+ *   of questions that are not among these
  * @throws {CancelledError} the signal fired; the file holds all that was finished
  */
 export async function makeWarmStart(options: WarmStartOptions): Promise<WarmStartSummary> {
   const { questions, output, count, signal, house } = options;
   refuseValidation(questions);
   const settingsDigest = digestOf(house, { topK: options.topK, method: 'search-r1' });
-  const lines = await linesSoFar(output, settingsDigest);
+  const sources = new Map(questions.map((question) => [question.id, question]));
+  const lines = await linesSoFar({ output, settingsDigest, sources, onNote: options.onNote });
   const left: Record<string, Record<string, number>> = {};
   const done = new Set(lines.map(({ questionId }) => questionId));
   const wanted = balancedOrder(questions).filter(({ id }) => !done.has(id));
@@ -104,20 +108,6 @@ export function digestOf(house: TeachingHouse, settings: Readonly<Record<string,
       prompts: Object.values(prompts).map(({ digest }) => digest),
     }),
   );
-}
-
-/** @throws {IntegrityError} lines of other settings */
-export async function linesSoFar(output: string, settingsDigest: string): Promise<WarmStartLine[]> {
-  const lines = await readWarmStart(output).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return [];
-    throw error;
-  });
-  const other = lines.find((line) => line.settingsDigest !== settingsDigest);
-  if (other !== undefined)
-    throw new IntegrityError(
-      `${output} was begun with other settings: its digest is ${other.settingsDigest}, that of this run ${settingsDigest}; name another file`,
-    );
-  return lines;
 }
 
 /**

@@ -11,6 +11,7 @@ import {
   readWarmStart,
   type TeachingHouse,
   transcriptOf,
+  type WarmStartLine,
 } from '../../../src/loop/index.js';
 import { inlineEncoding, loadPrompts } from '../../../src/rollout/index.js';
 import { audit } from '../../../src/trajectory/index.js';
@@ -202,6 +203,27 @@ test('a file that was cut off is gone on with, to the very same file', async () 
   expect(stripped(await readFile(output, 'utf8'))).toBe(stripped(whole));
 });
 
+test('a trajectory whose question or gold answers changed is made again; one whose question is gone is told', async () => {
+  const { output, house, lines: before } = await made([SINGLE, CHAIN]);
+  const corrected = { ...SINGLE, goldenAnswers: ['Lisbon', 'Lisboa'] };
+  const notes: string[] = [];
+  const options = { house, output, count: 100, topK: 3, onNote: (line: string) => notes.push(line) };
+  const summary = await makeWarmStart({ ...options, questions: [corrected, CHAIN] });
+  expect(summary.trajectories).toBe(2);
+  expect(notes).toEqual([`${output}: made again, since question or gold answers have changed: 1`]);
+  const lines = await readWarmStart(output);
+  expect(lines.map(({ questionId, goldenAnswers }) => [questionId, goldenAnswers])).toEqual([
+    [CHAIN.id, ['Florence']],
+    [SINGLE.id, ['Lisbon', 'Lisboa']],
+  ]);
+  expect(lines[0]).toEqual(before.find(({ questionId }) => questionId === CHAIN.id));
+  const untouched = await readFile(output, 'utf8');
+  await expect(makeWarmStart({ ...options, questions: [CHAIN, COMPARISON] })).rejects.toThrow(
+    new RegExp(`questions that are not among those given: 1, the first one ${SINGLE.id}`),
+  );
+  expect(await readFile(output, 'utf8')).toBe(untouched);
+});
+
 test('the sets take turns, and the count is kept', async () => {
   const more = Array.from({ length: 5 }, (_, i) => ({ ...SINGLE, id: idOf(`many${i}`), dataset: 'big' }));
   const output = join(folder, 'out.jsonl');
@@ -233,6 +255,16 @@ describe('rivals', () => {
     expect(tokenizer.decode(single?.record.tokenIds ?? [])).toContain('Lisbon is the capital of Portugal.');
     expect((await makeRivals({ house, method: 'rag', from, output, topK: 2 })).trajectories).toBe(2);
     expect(await readWarmStart(output)).toHaveLength(2);
+    // Fewer than there are, and another answer to one of them.
+    const [first, second] = from as [WarmStartLine, WarmStartLine];
+    const other = { ...second, record: { ...second.record, answer: 'Lisbon, Portugal' } };
+    const fewer = { house, method: 'rag', from: [first, other], output, topK: 2, count: 1 } as const;
+    expect((await makeRivals(fewer)).trajectories).toBe(1);
+    expect((await makeRivals({ ...fewer, count: 2 })).trajectories).toBe(2);
+    expect((await readWarmStart(output)).map(({ record }) => record.answer)).toEqual([
+      first.record.answer,
+      'Lisbon, Portugal',
+    ]);
   });
 
   test('direct: no passages', async () => {

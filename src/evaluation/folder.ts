@@ -1,0 +1,148 @@
+// The folder of an evaluation: settings.json, results.jsonl, transcripts.jsonl. One process at a time writes it.
+
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { FileFormatError, IntegrityError } from '../errors.js';
+import { writeFileAtomic } from '../util/atomic-file.js';
+import { canonicalJson, sha256Hex } from '../util/digest.js';
+import { openJsonLines, readJsonLines } from '../util/json-lines.js';
+import { claim } from '../weights/index.js';
+import { type Question, questionDigest } from './questions.js';
+import { type QuestionResult, questionResult } from './result.js';
+import { TRANSCRIPTS, type Transcript } from './transcript.js';
+
+/** Digest of the settings of an evaluation: what every number of it carries. */
+export const settingsDigest = (settings: Readonly<Record<string, unknown>>): string =>
+  sha256Hex(canonicalJson(settings));
+
+export interface EvaluationFolder {
+  /** Results of earlier runs that still answer what is asked, by id of the question. */
+  readonly known: ReadonlyMap<string, QuestionResult>;
+  append(result: QuestionResult, transcript: Transcript): Promise<void>;
+  /** Closes the files and gives the folder back. */
+  close(): Promise<void>;
+}
+
+export interface OpenFolderOptions {
+  readonly settings: Readonly<Record<string, unknown>>;
+  readonly questions: readonly Question[];
+  readonly onNote?: (line: string) => void;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Takes the folder; waits while another process has it.
+ * @throws {IntegrityError} it was begun with other settings; the message holds both digests
+ * @throws {CancelledError} on abort
+ */
+export async function openFolder(folder: string, options: OpenFolderOptions): Promise<EvaluationFolder> {
+  const { settings, questions, onNote, signal } = options;
+  const held = await claim({
+    folder,
+    key: '.running',
+    kind: 'file',
+    onWait: () => onNote?.(`another process evaluates in ${folder}; waiting for it to end`),
+    signal,
+  });
+  try {
+    await keepSettings(folder, settings);
+    const known = stillAnswering(questions, await readResults(folder), (text) =>
+      onNote?.(`${folder}: ${text}`),
+    );
+    const transcripts = await openJsonLines(join(folder, TRANSCRIPTS));
+    const results = await openJsonLines(join(folder, RESULTS));
+    return {
+      known,
+      async append(result, transcript) {
+        await transcripts.append(transcript);
+        await results.append(result);
+      },
+      async close() {
+        try {
+          await Promise.all([results.close(), transcripts.close()]);
+        } finally {
+          await held.release(true);
+        }
+      },
+    };
+  } catch (error) {
+    await held.release(true);
+    throw error;
+  }
+}
+
+const RESULTS = 'results.jsonl';
+
+async function keepSettings(folder: string, settings: Readonly<Record<string, unknown>>): Promise<void> {
+  const digest = settingsDigest(settings);
+  const known = await readSettings(folder);
+  if (known === null) {
+    const text = `${JSON.stringify({ digest, settings }, null, 2)}\n`;
+    return writeFileAtomic(join(folder, 'settings.json'), text);
+  }
+  if (known.digest !== digest)
+    throw new IntegrityError(
+      `${folder} holds results of other settings: their digest is ${known.digest}, that of this run ${digest}; name another folder`,
+    );
+}
+
+/** Results whose question and gold answers are those of now; what has changed under its id is asked again. */
+function stillAnswering(
+  questions: readonly Question[],
+  results: readonly QuestionResult[],
+  onNote: (text: string) => void,
+): Map<string, QuestionResult> {
+  const found = new Map(results.map((result) => [result.id, result]));
+  const known = new Map<string, QuestionResult>();
+  let [changed, unnamed] = [0, 0];
+  for (const question of questions) {
+    const result = found.get(question.id);
+    if (result === undefined) continue;
+    if (result.questionDigest === questionDigest(question)) known.set(question.id, result);
+    else if (result.questionDigest === undefined) unnamed += 1;
+    else changed += 1;
+  }
+  if (changed > 0) onNote(`asked again, since question or gold answers have changed: ${changed}`);
+  if (unnamed > 0) onNote(`asked again, since their results do not tell what was asked: ${unnamed}`);
+  return known;
+}
+
+export interface EvaluationSettings {
+  readonly digest: string;
+  readonly settings: Readonly<Record<string, unknown>>;
+}
+
+/** Settings of a folder of results; null where there are none. */
+export async function readSettings(folder: string): Promise<EvaluationSettings | null> {
+  const path = join(folder, 'settings.json');
+  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null;
+    throw error;
+  });
+  if (text === null) return null;
+  try {
+    return JSON.parse(text) as EvaluationSettings;
+  } catch (cause) {
+    throw new FileFormatError(`${path}: expected JSON: ${(cause as Error).message}`, { cause });
+  }
+}
+
+/** Results in a folder, in the order in which they came; of a question that was asked again, the last one. */
+export async function readResults(folder: string): Promise<QuestionResult[]> {
+  const results = new Map<string, QuestionResult>();
+  const path = join(folder, RESULTS);
+  try {
+    for await (const { value, line } of readJsonLines(path)) {
+      const parsed = questionResult.safeParse(value);
+      if (!parsed.success)
+        throw new IntegrityError(
+          `${path}, line ${line} is no result of this version: ${parsed.error.message}`,
+        );
+      results.delete(parsed.data.id);
+      results.set(parsed.data.id, parsed.data);
+    }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+  }
+  return [...results.values()];
+}
