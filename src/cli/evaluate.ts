@@ -4,6 +4,7 @@ import type { Config } from '../config/index.js';
 import type { AdapterInfo, Engine } from '../engine/index.js';
 import { NotFoundError } from '../errors.js';
 import {
+  chosenTranscripts,
   compareResults,
   type EvaluationReport,
   evaluate,
@@ -25,14 +26,9 @@ import { adapterFor, loadPrompts, METHODS, type MethodName } from '../rollout/in
 import { writeFileAtomic } from '../util/atomic-file.js';
 import { openIndex, openPolicyModel, openRunner, type StartOptions } from './application.js';
 import { type CliContext, contextOf } from './context.js';
+import { wholeNumber } from './numbers.js';
 import { takenText } from './questions.js';
-import {
-  addRolloutFlags,
-  questionFile,
-  type RolloutFlags,
-  settingsOf,
-  wholeNumber,
-} from './rollout-flags.js';
+import { addRolloutFlags, questionFile, type RolloutFlags, settingsOf } from './rollout-flags.js';
 
 interface EvaluateFlags extends RolloutFlags {
   readonly split: Part;
@@ -54,9 +50,9 @@ export function evaluateCommand(): Command {
       '-a, --adapter <folder>',
       'PEFT folder; absent: what `searchloop` answers with; "base": the plain model',
     )
-    .option('-n, --limit <number>', 'so many questions, a fair sample', wholeNumber)
+    .option('-n, --limit <number>', 'so many questions, a fair sample', wholeNumber(1))
     .option('--sets <names>', 'only these sets, with commas between')
-    .option('--concurrency <number>', 'questions answered at once (evaluation.concurrency)', wholeNumber)
+    .option('--concurrency <number>', 'questions answered at once (evaluation.concurrency)', wholeNumber(1))
     .option('-o, --output <folder>', 'results, settings and report; an unfinished run there is gone on with')
     .action(async (flags: EvaluateFlags, self: Command) => {
       const context = contextOf(self, {
@@ -181,13 +177,13 @@ function compareCommand(): Command {
 
 function transcriptsCommand(): Command {
   return new Command('transcripts')
-    .description('print rollouts of an evaluation, right and wrong ones in turn')
+    .description('print rollouts of an evaluation, right and wrong ones in turn; the same ones every time')
     .argument('<folder>', 'folder of an evaluation')
-    .option('--count <number>', 'how many', wholeNumber, 10)
+    .option('--count <number>', 'how many', wholeNumber(1), 10)
     .action(async (folder: string, flags: { readonly count: number }, self: Command) => {
       const { output } = contextOf(self);
-      const transcripts = await readTranscripts(folder);
-      output.result(transcripts.slice(0, flags.count), markdownTranscripts(transcripts, flags.count));
+      const transcripts = chosenTranscripts(await readTranscripts(folder), flags.count);
+      output.result(transcripts, markdownTranscripts(transcripts));
     });
 }
 

@@ -1,5 +1,5 @@
 import { basename, dirname, join, resolve } from 'node:path';
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
 import { type Config, indexesFolder } from '../config/index.js';
 import { InvalidInputError, NotFoundError } from '../errors.js';
 import {
@@ -19,6 +19,7 @@ import {
 import { contextOf } from './context.js';
 import { counted } from './counted.js';
 import { pullCommand } from './index-pull.js';
+import { wholeNumber } from './numbers.js';
 import { withProgress } from './progress-rate.js';
 
 /** `index pull | build | list | info | verify | search | add | remove`: makes, checks and changes search indexes. */
@@ -57,9 +58,13 @@ function buildCommand(): Command {
     .option('-o, --output <folder>', 'another folder; its name is that of the index where --name gives none')
     .option('--skip-bad', 'count entries that cannot be read, and go on', false)
     .option('--restart', 'throw away an unfinished build in the folder', false)
-    .option('--m <links>', 'links of a passage in the graph (default: 16)', wholeNumber)
-    .option('--ef-construction <width>', 'search width while the graph is built (default: 200)', wholeNumber)
-    .option('--workers <count>', 'embedding threads (default: one for each core)', wholeNumber)
+    .option('--m <links>', 'links of a passage in the graph (default: 16)', wholeNumber(1))
+    .option(
+      '--ef-construction <width>',
+      'search width while the graph is built (default: 200)',
+      wholeNumber(1),
+    )
+    .option('--workers <count>', 'embedding threads (default: one for each core)', wholeNumber(1))
     .action(async (flags: BuildFlags, self: Command) => {
       const context = contextOf(self);
       const { config, output, signal } = context;
@@ -148,7 +153,7 @@ function searchCommand(): Command {
     .argument('<query...>', 'what to look for')
     .option('-i, --index <name>', 'name or folder (default: retrieval.index)')
     .option('--kind <kind>', 'hnsw, bm25, hybrid or remote (default: retrieval.kind)')
-    .option('-k <count>', 'passages', wholeNumber, 3)
+    .option('-k <count>', 'passages', wholeNumber(1), 3)
     .action(async (words: string[], flags: SearchFlags, self: Command) => {
       const context = contextOf(self, { 'retrieval.index': flags.index, 'retrieval.kind': flags.kind });
       await withProgress(context, async (onProgress) => {
@@ -247,11 +252,4 @@ function infoText({ folder, manifest, passageCount, snapshotId, revision }: Inde
     ['files', `${manifest.passages.file}, ${graph.file} (${graph.bytes} bytes)`],
   ];
   return rows.map(([key, value]) => `${key.padEnd(9)} ${value}`).join('\n');
-}
-
-function wholeNumber(text: string): number {
-  const value = Number(text);
-  if (!Number.isInteger(value) || value < 1)
-    throw new InvalidArgumentError('expected a whole number above 0');
-  return value;
 }

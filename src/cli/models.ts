@@ -1,4 +1,4 @@
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { Command, Option } from 'commander';
 import { homeFolder } from '../config/index.js';
 import { IntegrityError } from '../errors.js';
 import {
@@ -14,6 +14,7 @@ import {
 import { findManifest, manifestIds } from '../weights/index.js';
 import { contextOf } from './context.js';
 import { exportCommand } from './models-export.js';
+import { wholeNumber } from './numbers.js';
 
 /** `models pull | add | list | verify | remove | export`. */
 export function modelsCommand(): Command {
@@ -74,7 +75,7 @@ function addCommand(): Command {
     .addOption(new Option('--pooling <how>', 'encoders: how tokens become a vector').choices(['mean', 'cls']))
     .option('--query-prefix <text>', 'encoders: put before a question')
     .option('--passage-prefix <text>', 'encoders: put before a passage')
-    .option('--max-tokens <count>', 'encoders: longest input', wholeNumber)
+    .option('--max-tokens <count>', 'encoders: longest input', wholeNumber(8))
     .option('--no-normalise', 'encoders: leave vectors at their length')
     .action(async (source: string, flags: AddFlags, self: Command) => {
       const { config, output, signal } = contextOf(self);
@@ -105,13 +106,6 @@ function conventions(flags: AddFlags): GivenConventions {
     ...(maxTokens === undefined ? {} : { maxTokens }),
     ...(flags.normalise === false ? { normalise: false } : {}),
   };
-}
-
-function wholeNumber(text: string): number {
-  const value = Number(text);
-  if (!Number.isInteger(value) || value < 8)
-    throw new InvalidArgumentError('expected a whole number of at least 8');
-  return value;
 }
 
 function listCommand(): Command {

@@ -1,8 +1,9 @@
 // Flags of commands that run many rollouts over questions, and the settings they stand for.
 
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import type { Config } from '../config/index.js';
 import { ConfigError } from '../errors.js';
+import { wholeNumber } from './numbers.js';
 
 export interface RolloutFlags {
   readonly data?: string;
@@ -20,11 +21,11 @@ export function addRolloutFlags(command: Command): Command {
     .option('--data <file>', 'questions with gold answers, JSONL (evaluation.data)')
     .option('--index <name>', 'name or folder of an index (retrieval.index)')
     .option('--retrieval <kind>', 'hnsw, bm25, hybrid or remote (retrieval.kind)')
-    .option('--budget <number>', 'turns that may act (rollout.actionBudget)', wholeNumber)
-    .option('--top-k <number>', 'passages of a search (rollout.topK)', wholeNumber)
-    .option('--turn-tokens <number>', 'most tokens of a turn (rollout.turnTokens)', wholeNumber)
-    .option('--observation-tokens <number>', 'most tokens of an observation', wholeNumber)
-    .option('--passage-tokens <number>', 'most tokens of one passage', wholeNumber);
+    .option('--budget <number>', 'turns that may act (rollout.actionBudget)', wholeNumber(1))
+    .option('--top-k <number>', 'passages of a search (rollout.topK)', wholeNumber(1))
+    .option('--turn-tokens <number>', 'most tokens of a turn (rollout.turnTokens)', wholeNumber(1))
+    .option('--observation-tokens <number>', 'most tokens of an observation', wholeNumber(1))
+    .option('--passage-tokens <number>', 'most tokens of one passage', wholeNumber(1));
 }
 
 /** `section.key` to value, for `contextOf`. */
@@ -46,10 +47,4 @@ export function questionFile(config: Pick<Config, 'evaluation'>): string {
   if (config.evaluation.data === null)
     throw new ConfigError('expected a file of questions: give --data FILE or set evaluation.data');
   return config.evaluation.data;
-}
-
-export function wholeNumber(text: string): number {
-  const value = Number(text);
-  if (!Number.isInteger(value)) throw new InvalidArgumentError('expected a whole number');
-  return value;
 }

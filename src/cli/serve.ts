@@ -17,8 +17,8 @@ import {
 import { contextOf } from './context.js';
 import { counted } from './counted.js';
 import { openConfiguredLoop } from './loop-house.js';
+import { wholeNumber } from './numbers.js';
 import type { Output } from './output.js';
-import { wholeNumber } from './rollout-flags.js';
 import { keepRetention, openServerStore, recordKeeping } from './store.js';
 
 interface ServeOptions {
@@ -31,7 +31,7 @@ export function serveCommand(): Command {
   return new Command('serve')
     .description('serve the OpenAI-compatible API; fetches models and builds the demo index where missing')
     .option('--host <address>', 'server.host')
-    .option('-p, --port <number>', 'server.port', wholeNumber)
+    .option('-p, --port <number>', 'server.port', wholeNumber(0))
     .action(async (options: ServeOptions, self: Command) => {
       const flags = { 'server.host': options.host, 'server.port': options.port };
       const { config, output, signal } = contextOf(self, flags);

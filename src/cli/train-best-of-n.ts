@@ -9,9 +9,9 @@ import { canonicalJson, sha256Hex } from '../util/digest.js';
 import { openIndex } from './application.js';
 import { type CliContext, contextOf } from './context.js';
 import { counted } from './counted.js';
+import { wholeNumber } from './numbers.js';
 import { withProgress } from './progress-rate.js';
 import { trainingQuestions } from './questions.js';
-import { wholeNumber } from './rollout-flags.js';
 import { openRolloutHouse, rewardSettings } from './train-house.js';
 import { openTrainedModel } from './train-parts.js';
 
@@ -33,11 +33,11 @@ export function bestOfNCommand(): Command {
     .requiredOption('-d, --data <file>', 'questions with gold answers (JSONL)')
     .requiredOption('-o, --output <file>', 'file of trajectories (JSONL); an unfinished one is gone on with')
     .requiredOption('-a, --adapter <folder>', 'PEFT folder of the policy to sample from')
-    .option('-n, --samples <number>', 'rollouts of a question', wholeNumber, 8)
+    .option('-n, --samples <number>', 'rollouts of a question', wholeNumber(1), 8)
     .option(
       '-c, --count <number>',
       'questions, a fair sample of the training part (default: all)',
-      wholeNumber,
+      wholeNumber(1),
     )
     .option('--min-reward <number>', 'worse rollouts are not kept', reward, 1)
     .option('--index <name>', 'name or folder of an index (retrieval.index)')

@@ -1,23 +1,22 @@
 import { join } from 'node:path';
 import { Command } from 'commander';
-import { NotFoundError } from '../errors.js';
-import { trainSft } from '../loop/index.js';
+import { InvalidInputError, NotFoundError } from '../errors.js';
 import {
   ALGORITHMS,
   type AlgorithmName,
+  knownFigures,
+  PLOTTED_FIGURES,
   type PlottedRun,
   plotRuns,
-  readExamples,
   readMetrics,
-  runSettings,
 } from '../training/index.js';
 import { writeFileAtomic } from '../util/atomic-file.js';
-import { type CliContext, contextOf } from './context.js';
-import { wholeNumber } from './rollout-flags.js';
+import { contextOf } from './context.js';
+import { wholeNumber } from './numbers.js';
 import { bestOfNCommand } from './train-best-of-n.js';
-import { openTrainedModel, type TrainFlags, withTrainer } from './train-parts.js';
+import { trainOnExamples } from './train-examples.js';
+import type { TrainFlags } from './train-parts.js';
 import { trainOnRollouts } from './train-rollouts.js';
-import { openTrainView, outcomeText } from './train-view.js';
 import { warmStartCommand } from './warm-start-command.js';
 
 /** `train ALGORITHM | warm-start | best-of-n | plot`. */
@@ -52,7 +51,7 @@ function plotCommand(): Command {
     .argument('<run...>', 'folders of runs, or metrics.jsonl files')
     .requiredOption('-o, --output <file>', 'SVG file')
     .option('-f, --figures <names>', 'figures, by commas (default: those that the papers plot)')
-    .option('--smooth <steps>', 'each point is the mean of so many steps', wholeNumber, 1)
+    .option('--smooth <steps>', 'each point is the mean of so many steps', wholeNumber(1), 1)
     .action(async (paths: string[], flags: PlotFlags, self: Command) => {
       const { output } = contextOf(self);
       const runs: PlottedRun[] = [];
@@ -62,9 +61,22 @@ function plotCommand(): Command {
         if (rows.length === 0) throw new NotFoundError(`no figures in ${file}`);
         runs.push({ name: path, rows });
       }
-      await writeFileAtomic(flags.output, plotRuns(runs, flags.figures?.split(','), flags.smooth));
+      await writeFileAtomic(flags.output, plotRuns(runs, figuresOf(flags, runs), flags.smooth));
       output.result({ file: flags.output }, `drawn: ${flags.output}`);
     });
+}
+
+/** @throws {InvalidInputError} a figure that no run has a number of, or nothing to draw at all */
+function figuresOf({ figures }: PlotFlags, runs: readonly PlottedRun[]): readonly string[] {
+  const names = figures?.split(',').map((name) => name.trim());
+  const known = knownFigures(runs);
+  const unknown = (names ?? []).filter((name) => !known.includes(name));
+  if (unknown.length > 0 || !(names ?? PLOTTED_FIGURES).some((name) => known.includes(name)))
+    throw new InvalidInputError(
+      `no run has a number of ${(unknown.length > 0 ? unknown : PLOTTED_FIGURES).join(', ')}; there are: ${known.join(', ')}`,
+      'figures',
+    );
+  return names ?? PLOTTED_FIGURES;
 }
 
 interface DataFlags extends TrainFlags {
@@ -90,24 +102,4 @@ function rolloutCommand(algorithm: AlgorithmName, summary: string): Command {
       const settings = { 'retrieval.index': flags.index, 'retrieval.kind': flags.retrieval };
       return trainOnRollouts(contextOf(self, settings), algorithm, flags);
     });
-}
-
-async function trainOnExamples(
-  context: CliContext,
-  algorithm: AlgorithmName,
-  flags: DataFlags,
-): Promise<void> {
-  const settings = runSettings(context.config.training, algorithm);
-  const model = await openTrainedModel(context);
-  const limits = { vocabSize: model.decoder.vocabSize, maxTokens: settings.maxSequenceTokens };
-  const { examples, digest } = await readExamples(flags.data, limits);
-  await withTrainer(context, settings, flags, model, { data: digest }, async (run, trainer, signal) => {
-    const view = await openTrainView(context.output, run);
-    try {
-      const outcome = await trainSft(run, trainer, settings, examples, { signal, onStep: view.onStep });
-      context.output.result(outcome, outcomeText(outcome, run.folder));
-    } finally {
-      await view.close();
-    }
-  });
 }

@@ -4,8 +4,8 @@ import type { DeletionReport, RecordFilter, StoredHead } from '../trajectory/ind
 import { confirm } from './confirm.js';
 import { contextOf } from './context.js';
 import { counted } from './counted.js';
+import { wholeNumber } from './numbers.js';
 import { withProgress } from './progress-rate.js';
-import { wholeNumber } from './rollout-flags.js';
 import { withStore } from './store.js';
 import { auditorOf } from './trajectories/auditor.js';
 import { replayCommand } from './trajectories/replay-command.js';
@@ -59,7 +59,7 @@ interface ListFlags extends FilterFlags {
 function listCommand(): Command {
   return withFilter(new Command('list'))
     .description('stored answers, the newest first')
-    .option('-n, --limit <number>', 'so many', wholeNumber, 20)
+    .option('-n, --limit <number>', 'so many', wholeNumber(1), 20)
     .option('--quarantined', 'only those that failed the audit')
     .option('--labelled', 'only those with feedback that says how good they are')
     .action(async (flags: ListFlags, self: Command) => {

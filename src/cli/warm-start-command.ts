@@ -17,16 +17,11 @@ import { createTokenizer } from '../tokenizer/index.js';
 import { openIndex, type StartOptions } from './application.js';
 import { type CliContext, contextOf } from './context.js';
 import { counted } from './counted.js';
+import { wholeNumber } from './numbers.js';
 import type { Output } from './output.js';
 import { withProgress } from './progress-rate.js';
 import { trainingQuestions } from './questions.js';
-import {
-  addRolloutFlags,
-  questionFile,
-  type RolloutFlags,
-  settingsOf,
-  wholeNumber,
-} from './rollout-flags.js';
+import { addRolloutFlags, questionFile, type RolloutFlags, settingsOf } from './rollout-flags.js';
 
 const METHODS = ['search-r1', 'rag', 'direct'] as const;
 type TaughtMethod = (typeof METHODS)[number];
@@ -61,10 +56,10 @@ export function warmStartCommand(): Command {
       'make trajectories for supervised training from questions of the training part; sizes that are not given are 3 turns, 128 tokens a turn, 80 a passage',
     )
     .requiredOption('-o, --output <file>', 'file of trajectories (JSONL); an unfinished one is gone on with')
-    .option('-n, --count <number>', 'trajectories', wholeNumber, 900)
+    .option('-n, --count <number>', 'trajectories', wholeNumber(1), 900)
     .option('-m, --method <name>', METHODS.join(', '), methodName, 'search-r1')
     .option('--from <file>', 'with rag or direct: trajectories of search-r1 whose questions are taken')
-    .option('--show <number>', 'print so many of them as text', wholeNumber, 0)
+    .option('--show <number>', 'print so many of them as text', wholeNumber(0), 0)
     .action(async (flags: WarmStartFlags, self: Command) => {
       const context = contextOf(self, settingsOf(withSmallSizes(flags)));
       const { signal, output } = context;

@@ -3,7 +3,6 @@
 import { CancelledError } from '../errors.js';
 import type { RolloutRunner } from '../rollout/index.js';
 import type { Tokenizer } from '../tokenizer/index.js';
-import { sha256Hex } from '../util/digest.js';
 import type { OnProgress } from '../util/progress.js';
 import { type AnsweredQuestion, type AnswerOptions, answerQuestion } from './answer-question.js';
 import { openFolder } from './folder.js';
@@ -29,13 +28,6 @@ export interface EvaluationOptions extends Omit<AnswerOptions, 'runner'> {
   readonly onNote?: (line: string) => void;
   readonly onAnswered?: (answered: AnsweredQuestion) => void;
 }
-
-/** Questions in an order of their own hash: any first part of it is a fair sample. */
-export const sampleOrder = (questions: readonly Question[]): Question[] =>
-  questions
-    .map((question) => ({ question, key: sha256Hex(`e${question.id}`) }))
-    .sort((a, b) => (a.key < b.key ? -1 : 1))
-    .map(({ question }) => question);
 
 /**
  * Results of all questions, in their order. Lines of `output` are taken for questions that were answered before and

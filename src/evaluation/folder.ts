@@ -2,14 +2,15 @@
 
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { FileFormatError, IntegrityError } from '../errors.js';
+import { z } from 'zod';
+import { FileFormatError, IntegrityError, NotFoundError } from '../errors.js';
 import { writeFileAtomic } from '../util/atomic-file.js';
 import { canonicalJson, sha256Hex } from '../util/digest.js';
 import { openJsonLines, readJsonLines } from '../util/json-lines.js';
 import { claim } from '../weights/index.js';
 import { type Question, questionDigest } from './questions.js';
 import { type QuestionResult, questionResult } from './result.js';
-import { TRANSCRIPTS, type Transcript } from './transcript.js';
+import { type StoredTranscript, type Transcript, transcript } from './transcript.js';
 
 /** Digest of the settings of an evaluation: what every number of it carries. */
 export const settingsDigest = (settings: Readonly<Record<string, unknown>>): string =>
@@ -72,6 +73,7 @@ export async function openFolder(folder: string, options: OpenFolderOptions): Pr
 }
 
 const RESULTS = 'results.jsonl';
+const TRANSCRIPTS = 'transcripts.jsonl';
 
 async function keepSettings(folder: string, settings: Readonly<Record<string, unknown>>): Promise<void> {
   const digest = settingsDigest(settings);
@@ -145,4 +147,28 @@ export async function readResults(folder: string): Promise<QuestionResult[]> {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
   }
   return [...results.values()];
+}
+
+/**
+ * Transcripts in a folder; of a question that was asked again, the last one.
+ * @throws {NotFoundError} there are none
+ * @throws {FileFormatError} naming the line
+ */
+export async function readTranscripts(folder: string): Promise<StoredTranscript[]> {
+  const path = join(folder, TRANSCRIPTS);
+  const transcripts = new Map<string, Transcript>();
+  try {
+    for await (const { value, line } of readJsonLines(path)) {
+      const parsed = transcript.safeParse(value);
+      if (!parsed.success)
+        throw new FileFormatError(`${path}, line ${line}: ${z.prettifyError(parsed.error)}`);
+      transcripts.set(parsed.data.id, parsed.data);
+    }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT')
+      throw new NotFoundError(`no transcripts of an evaluation in ${folder}`, { cause: error });
+    throw error;
+  }
+  const stops = new Map((await readResults(folder)).map(({ id, stop }) => [id, stop]));
+  return [...transcripts.values()].map((item) => ({ ...item, stop: stops.get(item.id) ?? null }));
 }

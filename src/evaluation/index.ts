@@ -12,22 +12,24 @@ export {
   type ResamplingOptions,
 } from './bootstrap.js';
 export { type Comparison, compareResults, markdownComparison, type SetComparison } from './compare.js';
-export { type EvaluationOptions, evaluate, sampleOrder } from './evaluate.js';
-export { readResults, readSettings, settingsDigest } from './folder.js';
+export { type EvaluationOptions, evaluate } from './evaluate.js';
+export { readResults, readSettings, readTranscripts, settingsDigest } from './folder.js';
 export { type McNemar, mcnemar } from './mcnemar.js';
 export { fitLogLogLine, fitPowerLaw, type LogLogLine, type PowerLaw } from './power-law.js';
 export { type Question, questionDigest, readQuestions } from './questions.js';
 export { expectedMajAtK, passAtK } from './repeated.js';
 export { type EvaluationReport, markdownReport, reportOf, type SetReport } from './report.js';
 export type { QuestionResult } from './result.js';
+export { sampleOrder } from './sample-order.js';
 export { holdsAnswer, isYesNo, shownPart } from './shown.js';
 export { chiSquareTail } from './special-functions.js';
 export { isValidation, PARTS, type Part, partOf, selectPart } from './split.js';
 export * from './tiny-world/index.js';
 export {
+  chosenTranscripts,
   markdownTranscripts,
   partsOf,
   readableParts,
-  readTranscripts,
+  type StoredTranscript,
   type Transcript,
 } from './transcript.js';

@@ -1,13 +1,11 @@
 // A rollout as people read it, kept beside the results.
 
-import { join } from 'node:path';
 import { z } from 'zod';
-import { FileFormatError, NotFoundError } from '../errors.js';
 import type { Tokenizer } from '../tokenizer/index.js';
-import type { TrajectoryRecord } from '../trajectory/index.js';
-import { readJsonLines } from '../util/json-lines.js';
+import type { TrajectoryRecord, TrajectoryStop } from '../trajectory/index.js';
+import { sampleOrder } from './sample-order.js';
 
-const transcript = z.object({
+export const transcript = z.object({
   id: z.string(),
   dataset: z.string(),
   question: z.string(),
@@ -20,8 +18,6 @@ const transcript = z.object({
 
 export type Transcript = z.infer<typeof transcript>;
 export type TranscriptPart = Transcript['parts'][number];
-
-export const TRANSCRIPTS = 'transcripts.jsonl';
 
 /** Runs of tokens of one origin, decoded. */
 export function partsOf(record: TrajectoryRecord, tokenizer: Tokenizer): TranscriptPart[] {
@@ -49,40 +45,52 @@ export function readableParts(parts: readonly TranscriptPart[]): string {
 }
 
 /**
- * Transcripts of an evaluation's folder; of a question that was asked again, the last one.
- * @throws {NotFoundError} there are none
- * @throws {FileFormatError} naming the line
+ * Right and wrong ones in turn while both last: half of each where there are enough. Which ones follows from their ids
+ * alone.
  */
-export async function readTranscripts(folder: string): Promise<Transcript[]> {
-  const path = join(folder, TRANSCRIPTS);
-  const transcripts = new Map<string, Transcript>();
-  try {
-    for await (const { value, line } of readJsonLines(path)) {
-      const parsed = transcript.safeParse(value);
-      if (!parsed.success)
-        throw new FileFormatError(`${path}, line ${line}: ${z.prettifyError(parsed.error)}`);
-      transcripts.set(parsed.data.id, parsed.data);
-    }
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT')
-      throw new NotFoundError(`no transcripts of an evaluation in ${folder}`, { cause: error });
-    throw error;
-  }
-  return [...transcripts.values()];
-}
-
-/** Markdown of some transcripts, right and wrong ones in turn while both last. */
-export function markdownTranscripts(transcripts: readonly Transcript[], count: number): string {
-  const right = transcripts.filter(({ em }) => em === 1);
-  const wrong = transcripts.filter(({ em }) => em !== 1);
+export function chosenTranscripts<Item extends Transcript>(
+  transcripts: readonly Item[],
+  count: number,
+): Item[] {
+  const order = sampleOrder(transcripts);
+  const right = order.filter(({ em }) => em === 1);
+  const wrong = order.filter(({ em }) => em !== 1);
   const turns = Array.from({ length: Math.max(right.length, wrong.length) }, (_, i) => [right[i], wrong[i]]);
   return turns
     .flat()
-    .filter((item): item is Transcript => item !== undefined)
-    .slice(0, count)
-    .map(
-      ({ question, dataset, goldenAnswers, answer, em, parts }) =>
-        `### ${question}\n\n${dataset}; gold: ${goldenAnswers.slice(0, 5).join(' | ')}; answer: ${answer ?? 'none'}; ${em === 1 ? 'right' : 'wrong'}\n\n\`\`\`text\n${readableParts(parts)}\n\`\`\`\n`,
-    )
-    .join('\n');
+    .filter((item) => item !== undefined)
+    .slice(0, count);
 }
+
+/** A transcript, and how its rollout stopped where the folder's results tell it. */
+export type StoredTranscript = Transcript & { readonly stop: TrajectoryStop | null };
+
+/** Transcripts as Markdown: question, gold answers, answer, and the whole text of what came after the prompt. */
+export const markdownTranscripts = (transcripts: readonly StoredTranscript[]): string =>
+  transcripts
+    .map(({ id, question, dataset, goldenAnswers, answer, em, stop, parts }) => {
+      const text = readableParts(parts);
+      const fence = fenceFor(text);
+      return [
+        `### ${question}`,
+        '',
+        `${dataset}, ${id}; gold: ${goldText(goldenAnswers)}; answer: ${answer ?? 'none'}; stop: ${stop ?? 'unknown'}; ${em === 1 ? 'right' : 'wrong'}`,
+        '',
+        `${fence}text`,
+        text,
+        fence,
+        '',
+      ].join('\n');
+    })
+    .join('\n');
+
+const SHOWN_ANSWERS = 5;
+
+function goldText(answers: readonly string[]): string {
+  const more = answers.length - SHOWN_ANSWERS;
+  return `${answers.slice(0, SHOWN_ANSWERS).join(' | ')}${more > 0 ? ` and ${more} more` : ''}`;
+}
+
+/** Longer than any run of backticks in the text. */
+const fenceFor = (text: string): string =>
+  '`'.repeat(Math.max(3, ...[...text.matchAll(/`+/g)].map(([run]) => run.length + 1)));

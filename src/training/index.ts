@@ -14,6 +14,7 @@ export {
 } from './checkpoint/store.js';
 export {
   adapterConfigJson,
+  holdsWholeWeights,
   type LoraShape,
   readTrained,
   type TrainedForm,
@@ -24,7 +25,7 @@ export { exportAdapter } from './export/export-adapter.js';
 export { type ExportOptions, exportGguf, exportSafetensors, type GgufType } from './export/export-model.js';
 export { openFigures, type RunFigures } from './metrics/figures.js';
 export { type MetricsRow, readMetrics } from './metrics/metrics-file.js';
-export { PLOTTED_FIGURES, type PlottedRun, plotRuns } from './metrics/plot.js';
+export { knownFigures, PLOTTED_FIGURES, type PlottedRun, plotRuns } from './metrics/plot.js';
 export {
   type HeadSettings,
   type LoraSettings,

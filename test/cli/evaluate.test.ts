@@ -116,6 +116,8 @@ test('what is left out is said', async () => {
 test.each([
   ['no question file', ['-m', 'direct'], 2, /give --data FILE or set evaluation\.data/],
   ['an unknown method', ['-m', 'guess'], 2, /expected one of search-r1/],
+  ['a limit that is none', ['--limit', '-5'], 2, /expected a whole number of at least 1/],
+  ['no number at all', ['--concurrency', ''], 2, /expected a whole number of at least 1/],
   ['an unknown part', ['--split', 'test'], 2, /expected one of validation, training, all/],
   ['a file that is not there', ['--data', 'none.jsonl'], 1, /no question file at none\.jsonl/],
   ['nothing to compare', ['compare', 'x', 'y'], 1, /no results of an evaluation in x/],

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { appendFileSync, cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { appendFileSync, cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runCli } from '../../src/cli/index.js';
@@ -63,6 +63,25 @@ test('add, list, verify and remove, for people and as data', async () => {
   });
   expect(await run('remove', 'small')).toMatchObject({ code: 0, out: 'removed small\n' });
   expect(json(await run('list', '--json'))).toMatchObject({ models: [] });
+});
+
+test('a model whose GGUF file stores its rotary factors is exported as GGUF, and what is left out is said', async () => {
+  await importModel(join(fixtures, 'models', 'tiny-llama-rope3'), home, { id: 'hub' });
+  const [first, second] = [join(home, 'first'), join(home, 'second')];
+  expect(await run('export', 'hub', '--merged', '-o', first, '--gguf', 'f32')).toMatchObject({
+    code: 0,
+    err: '',
+  });
+  await run('add', join(first, 'hub.gguf'), '--name', 'stored');
+  const exported = await run('export', 'stored', '--merged', '-o', second, '--gguf', 'f32');
+  expect(exported).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(
+      /^gguf .*stored\.gguf\nsafetensors +not written: .* stores its rotary factors/,
+    ),
+  });
+  expect(readdirSync(second)).toEqual(['stored.gguf']);
+  expect(readFileSync(join(second, 'stored.gguf'))).toEqual(readFileSync(join(first, 'hub.gguf')));
 });
 
 describe('what cannot be added ends in a line that says why, and an exit code', () => {

@@ -15,14 +15,21 @@ afterAll(() => rmSync(folder, { recursive: true }));
 jest.setTimeout(600_000);
 
 const data = join(folder, 'data.jsonl');
-writeFileSync(
-  data,
-  madeExamples(6, 500)
-    .map(({ id, tokenIds, lossMask }) =>
-      JSON.stringify({ record: { id, tokenIds: [...tokenIds], lossMask: [...lossMask] } }),
+const ids = Array.from({ length: 4000 }, (_, i) => `n${i}`);
+const [held, open] = [ids.filter(isValidation), ids.filter((id) => !isValidation(id))];
+/** Trajectories, each of the question of that place, or of none. */
+const trajectories = (questions: readonly (string | undefined)[]): string =>
+  madeExamples(questions.length, 500)
+    .map(({ id, tokenIds, lossMask }, i) =>
+      JSON.stringify({
+        questionId: questions[i],
+        record: { id, tokenIds: [...tokenIds], lossMask: [...lossMask] },
+      }),
     )
-    .join('\n'),
-);
+    .join('\n');
+// Six of eight may be learnt from.
+const wanted = [undefined, held[0], open[0], open[1], undefined, open[2], held[1], undefined];
+writeFileSync(data, trajectories(wanted));
 
 interface Outcome {
   readonly code: number;
@@ -62,6 +69,9 @@ test('sft trains, plots, exports and goes on only where it may', async () => {
   const run = join(folder, 'run');
   const trained = await cli('train', 'sft', '--data', data, '--output', run, ...sizes);
   expect(trained).toMatchObject({ code: 0 });
+  expect(trained.stderr).toContain(
+    `left out: 2 of 8 trajectories in ${data} are of questions of the validation part, which is never trained on\n`,
+  );
   expect(trained.stderr).toMatch(/step 1\/2 {2}loss \d.*tok\/s/);
   expect(trained.stdout).toMatch(/2 steps; version [0-9a-f]{12} of step 2/);
   expect(readdirSync(run)).toEqual(
@@ -81,6 +91,16 @@ test('sft trains, plots, exports and goes on only where it may', async () => {
   const picture = join(folder, 'curves.svg');
   expect(await cli('train', 'plot', run, '--output', picture)).toMatchObject({ code: 0 });
   expect(readFileSync(picture, 'utf8')).toMatch(/>loss</);
+  const plot = (...flags: string[]) => cli('train', 'plot', run, '-o', join(folder, 'no.svg'), ...flags);
+  expect(await plot('--figures', 'loss,rewrd')).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/no run has a number of rewrd; there are: .*learningRate, logprob, loss,/),
+  });
+  expect(await plot('--smooth', '0')).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/expected a whole number of at least 1/),
+  });
+  expect(existsSync(join(folder, 'no.svg'))).toBe(false);
 
   const adapter = join(folder, 'half');
   const exported = await cli(
@@ -98,6 +118,22 @@ test('sft trains, plots, exports and goes on only where it may', async () => {
   const merged = join(folder, 'merged');
   expect(await cli('models', 'export', '--merged', '-a', adapter, '-o', merged)).toMatchObject({ code: 0 });
   expect(existsSync(join(merged, 'tiny.gguf')) && existsSync(join(merged, 'config.json'))).toBe(true);
+});
+
+test('whole weights are trained and exported', async () => {
+  const run = join(folder, 'whole');
+  const whole = ['-s', 'training.trained=whole', '-s', 'training.steps=1'];
+  const trained = await cli('train', 'sft', '-d', data, '-o', run, ...sizes, ...whole, '--json');
+  expect(trained).toMatchObject({ code: 0 });
+  const checkpoint = (JSON.parse(trained.stdout) as { folder: string }).folder;
+  const output = join(folder, 'whole-out');
+  expect(await cli('models', 'export', '-a', checkpoint, '-o', output)).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/holds whole weights and no adapter: add --merged/),
+  });
+  const exported = await cli('models', 'export', '--merged', '-a', checkpoint, '-o', output);
+  expect(exported).toMatchObject({ code: 0 });
+  expect(readdirSync(output)).toEqual(expect.arrayContaining(['config.json', 'tiny.gguf', 'tokenizer.json']));
 });
 
 test('--resume where no run is begins one and says so; Ctrl-C then says how to go on', async () => {
@@ -123,7 +159,6 @@ test('--resume where no run is begins one and says so; Ctrl-C then says how to g
 test('SIGTERM is heard while the validation part is answered', async () => {
   const passages = await startPassageServer({ id: 'p', title: 'One', text: 'A passage.' });
   const questions = join(folder, 'questions.jsonl');
-  const ids = Array.from({ length: 4000 }, (_, i) => `n${i}`);
   const lines = ids.map((id) => JSON.stringify({ id, question: 'What is it?', golden_answers: ['it'] }));
   writeFileSync(questions, lines.join('\n'));
   const run = join(folder, 'ended');
@@ -149,8 +184,7 @@ test('SIGTERM is heard while the validation part is answered', async () => {
       },
     );
     expect(ended).toMatchObject({ code: 130 });
-    const held = ids.filter(isValidation).length;
-    expect(ended.stderr).toContain(`step 0 answers ${held} questions of the validation part`);
+    expect(ended.stderr).toContain(`step 0 answers ${held.length} questions of the validation part`);
     expect(readdirSync(run)).not.toContain('validation.jsonl');
   } finally {
     await passages.close();
@@ -174,5 +208,15 @@ test('wrong lines end with usage errors', async () => {
   const best = ['train', 'best-of-n', '-d', data, '-o', join(folder, 'best.jsonl')];
   expect(await cli(...best)).toMatchObject({ code: 2, stderr: expect.stringMatching(/--adapter/) });
   expect(await cli(...best, '-a', folder, '--min-reward', 'good')).toMatchObject({ code: 2 });
+  expect(await cli(...best, '-a', folder, '--count', '-5')).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/expected a whole number of at least 1/),
+  });
+  const heldOnly = join(folder, 'held.jsonl');
+  writeFileSync(heldOnly, trajectories([held[0], held[1]]));
+  expect(await cli('train', 'sft', '-d', heldOnly, '-o', join(folder, 'y'))).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/2 of 2 trajectories .* the validation part, which is never trained on/),
+  });
   expect(await cli('train', 'plot', folder, '-o', join(folder, 'none.svg'))).toMatchObject({ code: 1 });
 });

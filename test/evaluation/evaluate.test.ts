@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { configSchema } from '../../src/config/index.js';
 import {
+  chosenTranscripts,
   type EvaluationOptions,
   evaluate,
   markdownReport,
@@ -15,6 +16,7 @@ import {
   readSettings,
   readTranscripts,
   reportOf,
+  type StoredTranscript,
   settingsDigest,
 } from '../../src/evaluation/index.js';
 import {
@@ -130,9 +132,20 @@ test('transcripts say who wrote what; right and wrong ones take turns', async ()
     'environment',
     'policy',
   ]);
-  const text = markdownTranscripts(transcripts, 3);
-  expect(text.match(/; (right|wrong)$/gm)).toEqual(['; right', '; wrong', '; right']);
-  expect(text).toContain('> <think>so</think><answer>Lisbon</answer>');
+  const chosen = chosenTranscripts(transcripts, 3);
+  // Whatever the order in which they were answered.
+  expect(chosenTranscripts([...transcripts].reverse(), 3)).toEqual(chosen);
+  const text = markdownTranscripts(chosen);
+  expect(text.match(/; stop: answer; (right|wrong)$/gm)).toEqual([
+    '; stop: answer; right',
+    '; stop: answer; wrong',
+    '; stop: answer; right',
+  ]);
+  expect(chosenTranscripts(transcripts, 10)).toHaveLength(4);
+  const fenced = { ...(chosen[0] as StoredTranscript), stop: null };
+  const quoting = { ...fenced, parts: [{ from: 'policy' as const, text: 'a ``` b' }] };
+  expect(markdownTranscripts([quoting])).toMatch(/stop: unknown; right\n\n````text\n> a ``` b\n````\n$/);
+  expect(text).toMatch(/^> <think>so<\/think><answer>(Lisbon|Madrid|Oslo)<\/answer>$/m);
   expect(text).not.toContain('Work out the answer');
   await expect(readTranscripts(join(folder, 'none'))).rejects.toThrow(/no transcripts/);
 });

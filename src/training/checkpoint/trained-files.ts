@@ -1,5 +1,6 @@
 // Trained values as files that others open: a PEFT folder for LoRA, a safetensors file for whole weights.
 
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { FileFormatError } from '../../errors.js';
 import { writeFileAtomic } from '../../util/atomic-file.js';
@@ -21,9 +22,13 @@ export type TrainedForm =
 
 export const ADAPTER_CONFIG = 'adapter_config.json';
 export const ADAPTER_WEIGHTS = 'adapter_model.safetensors';
-const WHOLE_WEIGHTS = 'model.safetensors';
+export const WHOLE_WEIGHTS = 'model.safetensors';
 /** Parameters of a critic that are no part of its adapter. */
 const VALUE_HEAD = 'value_head.safetensors';
+
+/** Whether a folder, such as a checkpoint, has all weights and no adapter. */
+export const holdsWholeWeights = (folder: string): boolean =>
+  existsSync(join(folder, WHOLE_WEIGHTS)) && !existsSync(join(folder, ADAPTER_CONFIG));
 
 const isValueHead = (name: string): boolean => name.startsWith('value_head.');
 

@@ -18,6 +18,8 @@ export interface Example {
 
 export interface ExampleFile {
   readonly examples: readonly Example[];
+  /** Of each example's question, where the line names it. */
+  readonly questionIds: readonly (string | null)[];
   /** sha256 of the file. */
   readonly digest: string;
 }
@@ -32,8 +34,10 @@ const recordSchema = z.object({
 
 /** A line is a record, or holds one beside what is known of its question. */
 const lineSchema = z.union([
-  z.object({ record: recordSchema }).transform(({ record }) => record),
-  recordSchema,
+  z
+    .object({ record: recordSchema, questionId: z.string().optional() })
+    .transform(({ record, questionId }) => ({ ...record, questionId })),
+  recordSchema.extend({ questionId: z.string().optional() }),
 ]);
 
 export interface ExampleLimits {
@@ -44,7 +48,8 @@ export interface ExampleLimits {
 }
 
 /**
- * Reads trajectories: `tokenIds`, `lossMask` and, where it stands there, `origin`, as a trajectory record has them.
+ * Reads trajectories: `tokenIds`, `lossMask` and, where it stands there, `origin`, as a trajectory record has them, and the
+ * `questionId` of the line.
  *
  * @throws {NotFoundError} no such file
  * @throws {FileFormatError} a line is not JSON
@@ -53,16 +58,24 @@ export interface ExampleLimits {
 export async function readExamples(path: string, limits: ExampleLimits): Promise<ExampleFile> {
   if (!existsSync(path)) throw new NotFoundError(`${path} does not exist`);
   const examples: Example[] = [];
-  for await (const { value, line } of readJsonLines(path))
-    examples.push(parseExample(value, `${path}, line ${line}`, limits));
+  const questionIds: (string | null)[] = [];
+  for await (const { value, line } of readJsonLines(path)) {
+    const { example, questionId } = parseExample(value, `${path}, line ${line}`, limits);
+    examples.push(example);
+    questionIds.push(questionId);
+  }
   if (examples.length === 0) throw new InvalidInputError(`${path}: no trajectory`, 'data');
-  return { examples, digest: await sha256File(path) };
+  return { examples, questionIds, digest: await sha256File(path) };
 }
 
-function parseExample(value: unknown, where: string, { vocabSize, maxTokens }: ExampleLimits): Example {
+function parseExample(
+  value: unknown,
+  where: string,
+  { vocabSize, maxTokens }: ExampleLimits,
+): { readonly example: Example; readonly questionId: string | null } {
   const parsed = lineSchema.safeParse(value);
   if (!parsed.success) throw new InvalidInputError(`${where}: ${z.prettifyError(parsed.error)}`, 'data');
-  const { id, tokenIds, lossMask, origin } = parsed.data;
+  const { id, questionId = null, tokenIds, lossMask, origin } = parsed.data;
   const length = tokenIds.length;
   const refuseIf = (fault: boolean, message: string): void => {
     if (fault) throw new InvalidInputError(`${where}: ${message}`, 'data');
@@ -76,10 +89,11 @@ function parseExample(value: unknown, where: string, { vocabSize, maxTokens }: E
   refuseIf(!lossMask.includes(1), 'lossMask: nothing to learn');
   const wrong = origin?.findIndex((from, t) => (from === 'policy') !== (lossMask[t] === 1)) ?? -1;
   refuseIf(wrong >= 0, `token ${wrong}: lossMask is ${lossMask[wrong]}, origin "${origin?.[wrong]}"`);
-  return {
+  const example = {
     id: id ?? where,
     tokenIds: Int32Array.from(tokenIds),
     lossMask: Uint8Array.from(lossMask),
     environmentMask: Uint8Array.from(tokenIds, (_, t) => (origin?.[t] === 'environment' ? 1 : 0)),
   };
+  return { example, questionId };
 }

@@ -18,36 +18,42 @@ import {
   type GgufEntry,
   type GgufTensor,
   openGguf,
+  openSafetensorsFile,
   type PlainType,
   type TensorSource,
   writeGguf,
   writeSafetensors,
 } from '../../weights/index.js';
+import { holdsWholeWeights, WHOLE_WEIGHTS } from '../checkpoint/trained-files.js';
 import { openDecoderWeights } from '../trainer/decoder.js';
 import { ggufMetadata } from './gguf-metadata.js';
 import { generationConfig, hubConfig } from './hub-config.js';
-import { mergedWeights } from './merged-weights.js';
+import { mergedWeights, replacedWeights } from './merged-weights.js';
 import { type ExportedTensor, exportedTensors } from './tensor-names.js';
 import { completeTokenizerJson } from './tokenizer-json.js';
 
 export interface ExportOptions {
   readonly model: StoredModel;
-  /** PEFT folder; null exports the model as it is. */
+  /** PEFT folder, or a checkpoint of whole weights; null exports the model as it is. */
   readonly adapter: string | null;
 }
 
-/** Opens model and adapter for the time of `write`. */
+/** Opens model and what was trained for the time of `write`. */
 async function withMerged<Result>(
   { model, adapter }: ExportOptions,
   write: (weights: DecoderWeights, source: TensorSource) => Promise<Result>,
 ): Promise<Result> {
   const source = model.openWeights();
+  const whole =
+    adapter !== null && holdsWholeWeights(adapter) ? openSafetensorsFile(join(adapter, WHOLE_WEIGHTS)) : null;
   try {
     const weights = openDecoderWeights(model, source);
+    if (whole !== null) return await write(replacedWeights(weights, whole), source);
     const read = adapter === null ? null : readAdapter(adapter, weights.config);
     return await write(mergedWeights(weights, read), source);
   } finally {
     source.close();
+    whole?.close();
   }
 }
 
@@ -61,6 +67,8 @@ export function exportSafetensors(
   type: PlainType = 'F16',
 ): Promise<void> {
   return withMerged(options, async (weights) => {
+    // First what can be refused: nothing is left behind then.
+    const config = hubConfig(weights.config, type);
     await mkdir(folder, { recursive: true });
     const tensors = exportedTensors(weights).map(({ layer, part, shape, data }) => ({
       name: layer === null ? hubModelTensor(part as ModelPart) : hubLayerTensor(layer, part as LayerPart),
@@ -70,7 +78,6 @@ export function exportSafetensors(
     }));
     const json = (name: string, value: unknown): Promise<void> =>
       writeFileAtomic(join(folder, name), `${JSON.stringify(value, null, 2)}\n`);
-    const config = hubConfig(weights.config, type);
     await writeSafetensors(join(folder, 'model.safetensors'), tensors, { format: 'pt' });
     await json('generation_config.json', generationConfig(weights.config));
     await writeTokenizer(options.model, folder, json);

@@ -51,7 +51,7 @@ function ropeScaling({ ropeScaling: scaling }: DecoderConfig): Record<string, un
   if (scaling.kind === 'none') return null;
   if (scaling.kind === 'stored')
     throw new UnsupportedError(
-      'this model came from a GGUF file that stores its rotary factors; config.json has no place for them: export as GGUF',
+      'this model came from a GGUF file that stores its rotary factors, and config.json has no place for them',
     );
   return {
     rope_type: 'llama3',

@@ -1,6 +1,7 @@
-// A decoder with an adapter added into its weights.
+// A decoder with what was trained in its weights: an adapter added, or all of them replaced.
 
-import type { Adapter, DecoderWeights } from '../../model/index.js';
+import { type Adapter, type DecoderWeights, decoderWeights } from '../../model/index.js';
+import type { TensorSource } from '../../weights/index.js';
 
 /**
  * W + scale * B A for every layer that the adapter changes; the rest as it is. Neither embedding nor head changes,
@@ -17,6 +18,15 @@ export function mergedWeights(weights: DecoderWeights, adapter: Adapter | null):
       return change === undefined ? values : sum(values, change);
     },
   };
+}
+
+/**
+ * The weights of a checkpoint in place of a model's own. Rotary factors that a file stores are not trained: they stay.
+ * @throws {FileFormatError} a tensor is missing or has another shape
+ */
+export function replacedWeights({ config, part }: DecoderWeights, trained: TensorSource): DecoderWeights {
+  const { layer, part: trainedPart } = decoderWeights({ ...config, ropeScaling: { kind: 'none' } }, trained);
+  return { config, layer, part: (name) => (name === 'ropeFactors' ? part(name) : trainedPart(name)) };
 }
 
 /** Sums in double precision. `w` is [out, in], `a` [rank, in], `b` [out, rank]. */

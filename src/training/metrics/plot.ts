@@ -30,7 +30,7 @@ export const PLOTTED_FIGURES: readonly string[] = [
 ];
 
 /**
- * @param figures  names; those that no run has are left out
+ * @param figures  names; those without a number in any run are left out
  * @param smooth   steps that each point is the mean of, itself the last
  */
 export function plotRuns(
@@ -38,7 +38,8 @@ export function plotRuns(
   figures: readonly string[] = PLOTTED_FIGURES,
   smooth = 1,
 ): string {
-  const shown = figures.filter((figure) => runs.some(({ rows }) => rows.some((row) => figure in row)));
+  const known = new Set(knownFigures(runs));
+  const shown = figures.filter((figure) => known.has(figure));
   const legend = LEGEND_LINE * runs.length + 10;
   const columns = Math.max(1, Math.min(COLUMNS, shown.length));
   const width = columns * PANEL.width;
@@ -54,6 +55,15 @@ export function plotRuns(
     ...panels,
     '</svg>\n',
   ].join('\n');
+}
+
+/** Figures that have a number somewhere, by name. */
+export function knownFigures(runs: readonly PlottedRun[]): string[] {
+  const names = new Set<string>();
+  for (const row of runs.flatMap(({ rows }) => rows))
+    for (const [name, value] of Object.entries(row))
+      if (name !== 'step' && Number.isFinite(value)) names.add(name);
+  return [...names].sort();
 }
 
 const colourOf = (run: number): string => COLOURS[run % COLOURS.length] as string;
@@ -78,13 +88,15 @@ function panel(runs: readonly PlottedRun[], figure: string, smooth: number): str
     left + ((step - firstStep) / (lastStep - firstStep)) * (width - left - right);
   const y = (value: number): number =>
     height - bottom - ((value - low) / (high - low)) * (height - top - bottom);
-  const paths = lines.map((points, run) =>
-    points.length === 0
-      ? ''
-      : `<polyline fill="none" stroke="${colourOf(run)}" stroke-width="1.5" points="${points
-          .map(({ step, value }) => `${x(step).toFixed(1)},${y(value).toFixed(1)}`)
-          .join(' ')}"/>`,
-  );
+  const paths = lines.map((points, run) => {
+    const places = points.map(({ step, value }) => [x(step).toFixed(1), y(value).toFixed(1)] as const);
+    const [first] = places;
+    if (first === undefined) return '';
+    // A line of one point is not seen.
+    return places.length === 1
+      ? `<circle fill="${colourOf(run)}" r="2.5" cx="${first[0]}" cy="${first[1]}"/>`
+      : `<polyline fill="none" stroke="${colourOf(run)}" stroke-width="1.5" points="${places.join(' ')}"/>`;
+  });
   const axis = `M${left} ${top}V${height - bottom}H${width - right}`;
   return [
     `<text x="${left}" y="${top - 10}" font-weight="bold">${escaped(figure)}</text>`,

@@ -27,12 +27,13 @@ const read = (...lines: unknown[]) => {
 };
 
 test('records and lines that hold one are read alike; what was retrieved is marked', async () => {
-  const { examples, digest } = await read(record, '', {
+  const { examples, questionIds, digest } = await read(record, '', {
     questionId: 'q',
     record: { ...record, id: undefined },
   });
   expect(digest).toMatch(/^[0-9a-f]{64}$/);
   expect(examples).toHaveLength(2);
+  expect(questionIds).toEqual([null, 'q']);
   expect(examples[0]).toEqual({
     id: 'one',
     tokenIds: Int32Array.from(record.tokenIds),

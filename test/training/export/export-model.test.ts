@@ -1,6 +1,6 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { importModel, openModel, readAdapter, type StoredModel } from '../../../src/model/index.js';
 import { openRuntime } from '../../../src/runtime/index.js';
 import { createTokenizer } from '../../../src/tokenizer/index.js';
@@ -10,6 +10,7 @@ import {
   exportSafetensors,
   openDecoderWeights,
   openTrainingModel,
+  writeTrained,
 } from '../../../src/training/index.js';
 import { openSafetensorsFile } from '../../../src/weights/index.js';
 
@@ -119,6 +120,49 @@ test('merged weights are those of PEFT', () => {
     }
     file.close();
   });
+});
+
+test.each([
+  ['a tied model', 'tiny-llama', false],
+  ['one with norms of queries and keys', 'tiny-qwen3', false],
+  ['one whose file stores rotary factors', 'tiny-llama-rope3', true],
+])('whole weights of a checkpoint are exported: %s', async (_kind, name, fromGguf) => {
+  let model = await imported(`${name}-whole`, join(FIXTURES, 'models', name));
+  if (fromGguf) {
+    await exportGguf({ model, adapter: null }, join(folder, 'stored.gguf'), 'F32');
+    model = await imported(`${name}-stored`, join(folder, 'stored.gguf'));
+  }
+  const source = model.openWeights();
+  const training = await openTrainingModel({
+    runtime: await openRuntime(),
+    weights: openDecoderWeights(model, source),
+    precision: 'fp32',
+    trainable: { kind: 'all' },
+    threads: 1,
+    spinning: false,
+  });
+  for (const { values } of training.parameters)
+    for (let i = 0; i < values.length; i++) values[i] = (values[i] ?? 0) + 2 ** -7;
+  const checkpoint = join(folder, `${name}-checkpoint`);
+  await writeTrained(checkpoint, { kind: 'whole' }, training.parameters);
+  training.close();
+  source.close();
+  const policy = { model, adapter: checkpoint };
+  const gguf = join(folder, `${name}-whole.gguf`);
+  await exportGguf(policy, gguf, 'F32');
+  const hub = join(folder, `${name}-whole-hub`);
+  if (fromGguf) await expect(exportSafetensors(policy, hub, 'F32')).rejects.toThrow(/rotary factors/);
+  else await exportSafetensors(policy, hub, 'F32');
+  expect(existsSync(hub)).toBe(!fromGguf);
+  const before = valuesOf(model);
+  for (const path of fromGguf ? [gguf] : [gguf, hub])
+    for (const [key, values] of valuesOf(await imported(`${name}-${basename(path)}-again`, path)))
+      expect(
+        largestGap(
+          values,
+          (before.get(key) as Float32Array).map((value) => value + 2 ** -7),
+        ),
+      ).toBe(0);
 });
 
 test('a GGUF source is exported with its own metadata; half precision is the default', async () => {

@@ -1,5 +1,5 @@
 import { SaxesParser } from 'saxes';
-import { plotRuns } from '../../../src/training/index.js';
+import { knownFigures, plotRuns } from '../../../src/training/index.js';
 
 /** Elements of a well-formed document; throws for another. */
 function elementsOf(svg: string): { name: string; attributes: Record<string, string> }[] {
@@ -24,11 +24,21 @@ test('a panel a figure, a line a run, names escaped', () => {
   ]);
   const elements = elementsOf(svg);
   const lines = elements.filter(({ name }) => name === 'polyline');
-  // Two runs have a reward, one a loss that never changes.
-  expect(lines.map(({ attributes }) => attributes.points?.split(' ').length)).toEqual([4, 1, 4]);
+  // Two runs have a reward, one of them at one step only; one has a loss that never changes.
+  expect(lines.map(({ attributes }) => attributes.points?.split(' ').length)).toEqual([4, 4]);
+  expect(elements.filter(({ name }) => name === 'circle')).toHaveLength(1);
   expect(svg).not.toMatch(/NaN|undefined|Infinity/);
   const xs = lines[0]?.attributes.points?.split(' ').map((point) => Number(point.split(',')[0])) as number[];
   expect(xs).toEqual([...xs].sort((a, b) => a - b));
+});
+
+test('a figure without a number anywhere has no panel', () => {
+  const written = JSON.parse(JSON.stringify([{ step: 1, reward: Number.NaN, loss: 2 }]));
+  const runs = [{ name: 'r', rows: written }];
+  const svg = plotRuns(runs);
+  expect(svg).not.toMatch(/NaN|Infinity|>reward</);
+  expect(elementsOf(svg).filter(({ name }) => name === 'circle')).toHaveLength(1);
+  expect(knownFigures(runs)).toEqual(['loss']);
 });
 
 test('chosen figures only; a smoothed point is the mean of those up to it', () => {

@@ -1,0 +1,11 @@
+import { InvalidArgumentError } from 'commander';
+
+/** Reads a whole number of a flag that must not be smaller than `least`. */
+export const wholeNumber =
+  (least: number) =>
+  (text: string): number => {
+    const value = text.trim() === '' ? Number.NaN : Number(text);
+    if (!Number.isSafeInteger(value) || value < least)
+      throw new InvalidArgumentError(`expected a whole number of at least ${least}`);
+    return value;
+  };
