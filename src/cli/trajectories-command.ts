@@ -96,7 +96,9 @@ interface DeleteFlags extends FilterFlags {
 
 function deleteCommand(): Command {
   return withFilter(new Command('delete'))
-    .description('remove answers with their feedback and training batches; names the adapters they reached')
+    .description(
+      'remove answers with rollouts of their questions, feedback and training batches; names the adapters they reached',
+    )
     .argument('[id...]', 'ids of answers')
     .option('-y, --yes', 'do not ask')
     .action(async (ids: string[], flags: DeleteFlags, self: Command) => {
@@ -106,8 +108,9 @@ function deleteCommand(): Command {
         throw new InvalidInputError('expected ids, --user, --key, --before or --after: what to delete');
       await withStore(config, async (store) => {
         const found = await store.list(filter, { limit: 1_000_000, order: 'oldest' });
-        const question = `Delete ${counted(found.length, 'answer')}?`;
-        if (found.length > 0 && !flags.yes && !(await confirm(question, signal)))
+        const question = `Delete ${counted(found.length, 'answer')}${alsoReached(flags, ids)}?`;
+        const reaches = found.length > 0 || isWholeKey(flags, ids);
+        if (reaches && !flags.yes && !(await confirm(question, signal)))
           throw new SearchloopError('not_confirmed', 'nothing was deleted; --yes deletes without asking');
         if (found.length > 0 || ids.length === 0) {
           const report = await store.delete(filter);
@@ -118,6 +121,15 @@ function deleteCommand(): Command {
     });
 }
 
+/** Only then feedback that the key gave on others' answers goes too. */
+const isWholeKey = ({ key, user }: DeleteFlags, ids: readonly string[]): boolean =>
+  key !== undefined && user === undefined && ids.length === 0;
+
+const alsoReached = (flags: DeleteFlags, ids: readonly string[]): string =>
+  isWholeKey(flags, ids)
+    ? ', rollouts of their questions and all feedback by this key'
+    : ' and rollouts of their questions';
+
 /** @throws {NotFoundError} naming the ids that were not found */
 function refuseUnknown(ids: readonly string[], found: readonly Pick<StoredHead, 'id'>[]): void {
   const known = new Set(found.map(({ id }) => id));
@@ -125,7 +137,7 @@ function refuseUnknown(ids: readonly string[], found: readonly Pick<StoredHead, 
   if (unknown.length > 0) throw new NotFoundError(`there is no such stored answer: ${unknown.join(', ')}`);
 }
 
-function reportText({ trajectories, feedback, batches, adapters }: DeletionReport): string {
+function reportText({ trajectories, feedback, batches, adapters, leftovers }: DeletionReport): string {
   const reached = adapters.map(({ digest, records }) =>
     records > 0
       ? `  ${digest}: trained on ${records} of them`
@@ -136,6 +148,11 @@ function reportText({ trajectories, feedback, batches, adapters }: DeletionRepor
     ...(reached.length === 0
       ? ['no adapter was trained on them']
       : ['adapters that were trained on them (these stay: remove or retrain them):', ...reached]),
+    ...(leftovers === null
+      ? []
+      : [
+          `bytes of them may still lie in the log of the database, which a server clears within the hour: ${leftovers}`,
+        ]),
   ].join('\n');
 }
 

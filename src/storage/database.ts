@@ -12,7 +12,16 @@ export type StorageSettings =
       readonly kind: 'postgres';
       /** `postgres://user:password@host:port/database` */
       readonly url: string;
+      /** Default: a minute for the server, ten seconds more for its answer. */
+      readonly timeouts?: PostgresTimeouts;
     };
+
+export interface PostgresTimeouts {
+  /** The server ends a statement of a write that takes longer, or a transaction that is left alone for as long. */
+  readonly statementMs: number;
+  /** A server that is silent for longer is gone, whatever the network says: its connection is given up. */
+  readonly answerMs: number;
+}
 
 export interface SqlDatabase<Tables> {
   readonly kind: StorageSettings['kind'];
@@ -24,7 +33,11 @@ export interface SqlDatabase<Tables> {
   write<Result>(work: (transaction: Transaction<Tables>) => Promise<Result>): Promise<Result>;
   /** Bytes that the database takes up; log and free pages too. */
   sizeBytes(): Promise<number>;
-  /** After a deletion for a person's sake: nothing of it stays in the log or in free pages (SQLite). */
-  scrub(): void;
+  /**
+   * After a deletion: nothing of it stays in the log or in free pages (SQLite).
+   * @param waits  for other connections, a second at most; the thread stands still meanwhile
+   * @throws another connection is in the way: to be tried again later
+   */
+  scrub(waits: boolean): void;
   close(): Promise<void>;
 }

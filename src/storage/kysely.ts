@@ -11,8 +11,9 @@ import {
   SqliteDriver,
   sql,
 } from 'kysely';
-import type { SqlDatabase } from './database.js';
-import { openPostgresPool } from './postgres.js';
+import { UnavailableError } from '../errors.js';
+import type { PostgresTimeouts, SqlDatabase } from './database.js';
+import { openPostgresPool, POSTGRES_TIMEOUTS } from './postgres.js';
 import { type Database, openDatabase } from './sqlite.js';
 
 /** Key of the advisory lock that writers to PostgreSQL take; any number that nobody else takes. */
@@ -32,9 +33,16 @@ export function sqliteDatabase<Tables>(path: string): SqlDatabase<Tables> {
       const pages = database.pragma('page_count', { simple: true }) as number;
       return pages * (database.pragma('page_size', { simple: true }) as number);
     },
-    scrub: () => {
-      database.pragma('incremental_vacuum');
-      database.pragma('wal_checkpoint(TRUNCATE)');
+    scrub: (waits) => {
+      if (!waits) database.pragma('busy_timeout = 0');
+      try {
+        database.pragma('incremental_vacuum');
+        // Who writes is told of by an error, who reads in the result.
+        const [checkpoint] = database.pragma('wal_checkpoint(TRUNCATE)') as { busy: number }[];
+        if (checkpoint?.busy === 1) throw new UnavailableError('another connection still reads the log');
+      } finally {
+        if (!waits) database.pragma(`busy_timeout = ${BUSY_TIMEOUT_MS}`);
+      }
     },
     close: () => query.destroy(),
   };
@@ -72,14 +80,24 @@ class ImmediateDialect extends SqliteDialect {
   }
 }
 
-export function postgresDatabase<Tables>(url: string): SqlDatabase<Tables> {
-  const pool = openPostgresPool(url);
+export function postgresDatabase<Tables>(
+  url: string,
+  timeouts: PostgresTimeouts = POSTGRES_TIMEOUTS,
+): SqlDatabase<Tables> {
+  const pool = openPostgresPool(url, timeouts);
+  const limit = String(timeouts.statementMs);
+  // For the transaction alone, whatever address, role, database or a pooler's other clients have set. A commit is told
+  // only when it would survive a crash of the server; a server that we have lost must not hold the write lock for ever.
+  const settled = sql`select set_config('synchronous_commit', 'on', true),
+    set_config('statement_timeout', ${limit}, true),
+    set_config('idle_in_transaction_session_timeout', ${limit}, true)`;
   const query = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
   return {
     kind: 'postgres',
     query,
     write: (work) =>
       query.transaction().execute(async (transaction) => {
+        await settled.execute(transaction);
         await sql`select pg_advisory_xact_lock(${WRITE_LOCK})`.execute(transaction);
         return work(transaction);
       }),

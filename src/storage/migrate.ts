@@ -23,9 +23,12 @@ export interface Migration {
 
 interface VersionTables {
   schema_versions: { room: string; version: number; name: string; applied_at: number };
+  sqlite_master: { type: string; name: string };
 }
 
-const TYPES: Readonly<Record<StorageSettings['kind'], ColumnTypes>> = {
+type Kind = StorageSettings['kind'];
+
+const TYPES: Readonly<Record<Kind, ColumnTypes>> = {
   sqlite: { blob: 'blob', bigint: 'integer', double: 'real', serial: 'integer' },
   postgres: { blob: 'bytea', bigint: 'bigint', double: 'double precision', serial: 'bigserial' },
 };
@@ -39,18 +42,19 @@ export async function migrate<Tables>(
   room: string,
   migrations: readonly Migration[],
 ): Promise<void> {
-  if ((await versionOf(database.query, room)) === migrations.length) return;
+  const { kind } = database;
+  if ((await versionOf(database.query, kind, room)) === migrations.length) return;
   await database.write(async (transaction) => {
     const own = transaction as unknown as Transaction<VersionTables>;
     await createVersions(own);
-    const done = await versionOf(transaction, room);
+    const done = await versionOf(transaction, kind, room);
     if (done > migrations.length)
       throw new UnsupportedError(
         `the tables of ${room} have version ${done}; this program knows versions up to ${migrations.length}`,
       );
     for (const [index, { name, up }] of migrations.entries()) {
       if (index < done) continue;
-      await up(transaction, TYPES[database.kind]);
+      await up(transaction, TYPES[kind]);
       const row = { room, version: index + 1, name, applied_at: Date.now() };
       await own.insertInto('schema_versions').values(row).execute();
     }
@@ -70,13 +74,28 @@ async function createVersions(transaction: Transaction<VersionTables>): Promise<
 }
 
 /** 0 for tables that were never made. */
-async function versionOf<Tables>(query: Kysely<Tables>, room: string): Promise<number> {
-  const tables = await query.introspection.getTables();
-  if (!tables.some(({ name }) => name === 'schema_versions')) return 0;
-  const row = await (query as unknown as Kysely<VersionTables>)
+async function versionOf<Tables>(database: Kysely<Tables>, kind: Kind, room: string): Promise<number> {
+  const query = database as unknown as Kysely<VersionTables>;
+  if (!(await hasVersions(query, kind))) return 0;
+  const row = await query
     .selectFrom('schema_versions')
     .select(({ fn }) => fn.max('version').as('version'))
     .where('room', '=', room)
     .executeTakeFirst();
   return row?.version ?? 0;
+}
+
+/** Looks where the table would be made: other schemas are other applications'. */
+async function hasVersions(query: Kysely<VersionTables>, kind: Kind): Promise<boolean> {
+  if (kind === 'sqlite') {
+    const named = query.selectFrom('sqlite_master').select('name').where('type', '=', 'table');
+    return (await named.where('name', '=', 'schema_versions').executeTakeFirst()) !== undefined;
+  }
+  const row = await query
+    .selectNoFrom(({ fn, val }) => {
+      const name = fn<string>('format', [val('%I.schema_versions'), fn('current_schema')]);
+      return fn<string | null>('to_regclass', [name]).as('found');
+    })
+    .executeTakeFirst();
+  return (row?.found ?? null) !== null;
 }

@@ -2,26 +2,32 @@
 
 import { createRequire } from 'node:module';
 import type { CustomTypesConfig, Pool } from 'pg';
+import type { PostgresTimeouts } from './database.js';
 
 const CONNECTIONS = 4;
 const CONNECT_TIMEOUT_MS = 5000;
-/** A statement that takes longer is ended: the server is stuck, and another try is better than waiting. */
-const STATEMENT_TIMEOUT_MS = 60_000;
+const KEEP_ALIVE_MS = 30_000;
+
+export const POSTGRES_TIMEOUTS: PostgresTimeouts = { statementMs: 60_000, answerMs: 70_000 };
 
 const INT8 = 20;
 const NUMERIC = 1700;
 
-/** A pool whose big integers and sums come as numbers. It connects when it is first used. */
-export function openPostgresPool(url: string): Pool {
+/**
+ * A pool whose big integers and sums come as numbers. It connects when it is first used. Nothing is said of the session at
+ * its start: PgBouncer refuses such parameters, and `options` of the address would replace ours.
+ */
+export function openPostgresPool(url: string, { answerMs }: PostgresTimeouts): Pool {
   // Only here: with SQLite it would be loaded for nothing.
   const pg = createRequire(import.meta.url)('pg') as typeof import('pg');
   const pool = new pg.Pool({
     connectionString: url,
     max: CONNECTIONS,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    statement_timeout: STATEMENT_TIMEOUT_MS,
-    // A commit is told only when it would survive a crash of the server.
-    options: '-c synchronous_commit=on',
+    // A peer that vanished without a word: the one tells while a query waits, the other in between.
+    query_timeout: answerMs,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
     types: {
       getTypeParser: (oid: number, format?: 'text' | 'binary') =>
         oid === INT8 || oid === NUMERIC ? Number : pg.types.getTypeParser(oid, format as 'text'),

@@ -7,6 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 export interface PostgresServer {
+  /** Its socket, for what comes over another way than the address. */
+  readonly socket: string;
   /** Address of a database that is empty. */
   readonly url: string;
   /** A further empty database. */
@@ -74,6 +76,7 @@ export async function startPostgres(): Promise<PostgresServer> {
 
   await start();
   return {
+    socket: join(folder, '.s.PGSQL.5432'),
     url: url('postgres'),
     createDatabase(name) {
       run('createdb', '-h', folder, '-U', 'postgres', name);

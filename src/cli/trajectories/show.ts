@@ -66,6 +66,7 @@ function aboutLines({ head, record, notes }: StoredTrajectory, feedback: readonl
     `index     ${record.indexSnapshotId ?? 'none'}`,
     `audit     ${head.auditState}${head.auditFaults.map(({ message }) => `\n            ${message}`).join('')}`,
     `person    ${notes.userKey ?? 'not named'}, key ${notes.keyId ?? 'none'}`,
+    ...(notes.originId === null ? [] : [`rollout   of the question of ${notes.originId}`]),
     ...feedback.map(feedbackLine),
     `label     ${JSON.stringify(label)}`,
     ...(head.grade === null

@@ -124,14 +124,8 @@ async function importFeedback(
   entry: FeedbackEntry,
   counts: ImportCounts,
 ): Promise<void> {
-  const { sequence: _sequence, id, createdAt: _createdAt, ...input } = entry;
   try {
-    // Under an idempotency key of its own, so that a second import adds nothing.
-    const { repeated } = await store.addFeedback({
-      ...input,
-      role: 'import',
-      idempotencyKey: `import:${id}`,
-    });
+    const { repeated } = await store.importFeedback(entry);
     if (!repeated) counts.feedback += 1;
   } catch (error) {
     if (!(error instanceof NotFoundError)) throw error;

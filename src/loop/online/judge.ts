@@ -27,6 +27,8 @@ export class Judge {
   readonly #measures: GateMeasures;
   /** Questions that were too few when the gate last looked. */
   #shortOf: string | null = null;
+  /** Of the labels, when the answers were last looked through. */
+  #forgotten = 0;
 
   constructor(
     private readonly house: LoopHouse,
@@ -48,6 +50,19 @@ export class Judge {
       goldenAnswers,
     }));
     return [...labels.toJudge(), ...own];
+  }
+
+  /** Answers to questions that were deleted go, where the labels have forgotten any since. */
+  async forgetDeleted(labels: LabelIndex): Promise<void> {
+    if (labels.forgotten === this.#forgotten) return;
+    this.#measures.forgetAllBut(await this.pool(labels));
+    this.#forgotten = labels.forgotten;
+  }
+
+  /** For whoever does not refresh the labels: what was deleted goes all the same, a part at a time. */
+  async sweep(labels: LabelIndex): Promise<void> {
+    await labels.sweep();
+    await this.forgetDeleted(labels);
   }
 
   /** Nothing has come since the gate said that it must wait. */

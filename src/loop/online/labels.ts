@@ -49,8 +49,8 @@ export interface LabelSettings {
 export type LabelStore = Pick<TrajectoryStore, 'feedbackSince' | 'feedbackOf' | 'list' | 'read'>;
 
 const AT_ONCE = 200;
-/** Refreshes in which all that is known is looked up once more, so that what was deleted goes though no step chooses it. */
-const SWEEP_REFRESHES = 64;
+/** Sweeps in which all that is known is looked up once more, so that what was deleted goes though no step chooses it. */
+const SWEEPS = 64;
 /** Answers without a label that are kept in mind, the newest. */
 const MOST_UNLABELLED = 20_000;
 /** A model without search that is never trained, and rollouts of our own. */
@@ -67,6 +67,7 @@ export class LabelIndex {
   #unswept: string[] = [];
   #sequence = 0;
   #lastRecord = 0;
+  #forgotten = 0;
 
   constructor(
     private readonly store: LabelStore,
@@ -78,6 +79,11 @@ export class LabelIndex {
     return this.#sequence;
   }
 
+  /** Answers that were known and are not any more. */
+  get forgotten(): number {
+    return this.#forgotten;
+  }
+
   /** Reads what was said since; may be called again where it failed. @returns the labelled answers about which something new was said */
   async refresh(): Promise<LabelledAnswer[]> {
     await this.#followFeedback();
@@ -86,7 +92,7 @@ export class LabelIndex {
     for (let from = 0; from < ids.length; from += AT_ONCE)
       news.push(...(await this.#read(ids.slice(from, from + AT_ONCE))));
     if (this.settings.withUnlabelled) await this.#followRecords();
-    await this.#sweep();
+    await this.sweep();
     // Not before the last read: news that were not handed out would never be heard of.
     this.#pending.clear();
     return news;
@@ -116,6 +122,16 @@ export class LabelIndex {
   async present<Answer extends KnownAnswer>(wanted: readonly Answer[]): Promise<Answer[]> {
     const found = await this.#lookUp(wanted.map(({ head }) => head.id));
     return wanted.filter(({ head }) => found.has(head.id));
+  }
+
+  /** Looks a part of what is known up again: answers and what was said of them may have been deleted. */
+  async sweep(): Promise<void> {
+    if (this.#unswept.length === 0) this.#unswept = [...this.#answers.keys()];
+    const count = Math.max(AT_ONCE, Math.ceil(this.#answers.size / SWEEPS));
+    const some = this.#unswept.slice(0, count);
+    for (let from = 0; from < some.length; from += AT_ONCE)
+      await this.#read(some.slice(from, from + AT_ONCE));
+    this.#unswept = this.#unswept.slice(count);
   }
 
   /** After it `toJudge` names none that was deleted before the call. */
@@ -182,7 +198,9 @@ export class LabelIndex {
   async #read(ids: readonly string[]): Promise<LabelledAnswer[]> {
     const heads = await this.store.list({ ids }, { limit: ids.length, order: 'oldest' });
     const entries = new Map<string, FeedbackEntry[]>(ids.map((id) => [id, []]));
-    for (const entry of await this.store.feedbackOf(ids)) entries.get(entry.trajectoryId)?.push(entry);
+    const said = await this.store.feedbackOf(ids);
+    for (const entry of said) entries.get(entry.trajectoryId)?.push(entry);
+    this.#preferences.keep(ids, said);
     const wanted = heads
       .map((head) => ({ head, label: labelOf(entries.get(head.id) ?? []) }))
       .filter(({ head, label }) => this.#isWanted(head.id, label));
@@ -215,7 +233,7 @@ export class LabelIndex {
       if (known === undefined) unread.push(id);
       else texts.set(id, known);
     }
-    for (const { record, notes } of await this.store.read(unread))
+    for (const { record, notes } of unread.length > 0 ? await this.store.read(unread) : [])
       texts.set(record.id, {
         key: questionKey(record.question),
         messages: notes.messages.length > 0 ? notes.messages : [{ role: 'user', content: record.question }],
@@ -238,14 +256,6 @@ export class LabelIndex {
     for (const { head } of open.slice(0, Math.max(0, open.length - MOST_UNLABELLED))) this.#forget(head.id);
   }
 
-  /** Looks a part of what is known up again. */
-  async #sweep(): Promise<void> {
-    if (this.#unswept.length === 0) this.#unswept = [...this.#answers.keys()];
-    const count = Math.max(AT_ONCE, Math.ceil(this.#answers.size / SWEEP_REFRESHES));
-    await this.#lookUp(this.#unswept.slice(0, count));
-    this.#unswept = this.#unswept.slice(count);
-  }
-
   /** Forgets those that the store has not. @returns those that it has */
   async #lookUp(ids: readonly string[]): Promise<Set<string>> {
     const found = new Set<string>();
@@ -259,7 +269,7 @@ export class LabelIndex {
   }
 
   #forget(id: string): void {
-    this.#answers.delete(id);
+    if (this.#answers.delete(id)) this.#forgotten++;
     if (this.#paired.delete(id)) this.#preferences.forget(id);
   }
 }

@@ -141,7 +141,8 @@ export class OnlineLoop implements LoopControl {
     while (!this.#closed.signal.aborted) {
       let worked = false;
       try {
-        if (this.state.name !== 'paused') worked = await this.#inTurn(() => this.#round(false));
+        if (this.state.name === 'paused') await this.#inTurn(() => this.#judge.sweep(this.#labels));
+        else worked = await this.#inTurn(() => this.#round(false));
       } catch (error) {
         if (!(error instanceof CancelledError)) this.house.onFailure(error as Error, 'a round of the loop');
       }
@@ -162,6 +163,7 @@ export class OnlineLoop implements LoopControl {
       const news = await this.#labels.refresh();
       for (const { head } of news) this.#findings.forget(head.id);
       await this.#watch(news);
+      await this.#judge.forgetDeleted(this.#labels);
       if (this.state.name !== 'waiting') return false;
       if (await this.#judgeWhereDue()) return true;
       const stepped = await this.#stepWherePossible(isAsked);

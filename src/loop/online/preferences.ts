@@ -24,6 +24,16 @@ export class Preferences {
     this.#said.set(pair, voices);
   }
 
+  /** @param said  all that is said of `ids` now: what else was heard of them was deleted */
+  keep(ids: readonly string[], said: readonly FeedbackEntry[]): void {
+    const [about, kept] = [new Set(ids), new Set(said.map(({ id }) => id))];
+    for (const [pair, voices] of this.#said) {
+      for (const [key, { trajectoryId, id }] of voices)
+        if (about.has(trajectoryId) && !kept.has(id)) voices.delete(key);
+      if (voices.size === 0) this.#said.delete(pair);
+    }
+  }
+
   /** In the order in which the pairs were first named; none where as many say the opposite. */
   all(): Preference[] {
     return [...this.#said.values()].flatMap((voices) => verdictOf([...voices.values()]) ?? []);

@@ -33,6 +33,7 @@ export function keepingOf(
     requestId,
     userKey: body.safety_identifier ?? body.user ?? null,
     keyId: identity.keyId,
+    originId: null,
   };
   return (request) => ({
     notes: { ...notes, messages: request.messages, forceAnswer: request.forceAnswer ?? false },

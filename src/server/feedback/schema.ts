@@ -9,7 +9,11 @@ import { wellFormed } from '../openai/schema/well-formed.js';
 const LONGEST_COMMENT = 16_384;
 const STARS = 5;
 
-const answerId = z.string().min(1).max(256);
+const answerId = z
+  .string()
+  .min(1)
+  .max(256)
+  .regex(/^[^\0]*$/, 'expected no NUL character');
 
 const fields = z.strictObject({
   id: answerId.describe('Answer: the id of the completion, or `answer_id` of one of its choices.'),

@@ -4,8 +4,8 @@
 import { z } from 'zod';
 import { InvalidInputError } from '../../errors.js';
 import type { TokenOrigin, TrajectoryRecord } from '../record.js';
-import { labelOf } from '../store/label.js';
-import type { FeedbackEntry, RecordNotes, StoredMessage, StoredTrajectory } from '../store/types.js';
+import { type Label, labelOf } from '../store/label.js';
+import type { FeedbackEntry, Grade, RecordNotes, StoredMessage, StoredTrajectory } from '../store/types.js';
 
 /** The fields of a line. Arrays without a remark have one entry for each token of the sequence. */
 export interface ExportLine {
@@ -14,8 +14,10 @@ export interface ExportLine {
   /** The conversation before the answer. */
   readonly messages: readonly StoredMessage[];
   readonly answer: string | null;
-  /** By the rule that graded it last, else by feedback; null where there is neither. */
+  /** How good the answer is, by whoever has most to say; null where nobody can tell, or only that it beats another one. */
   readonly reward: number | null;
+  /** Whose word `reward` is: `feedback`, `gold`, `judge`, `majority`; null with it. */
+  readonly reward_source: string | null;
   readonly golden_answers: readonly string[];
   readonly input_ids: readonly number[];
   /** 1 where the policy sampled: the loss belongs there and nowhere else. */
@@ -54,6 +56,7 @@ export function exportLine(
   const { id, question, answer, tokenIds, origin, lossMask, logprobs, samplingLogprobs, ...fields } = record;
   const { messages, ...otherNotes } = notes;
   const label = labelOf(feedback);
+  const worth = worthOf(label, head.grade);
   const runs = runsOf(origin);
   const rest: Rest = { ...fields, runs, notes: otherNotes, feedback };
   return {
@@ -61,7 +64,8 @@ export function exportLine(
     question,
     messages,
     answer,
-    reward: head.grade?.value ?? (label.kind === 'reward' ? label.value : null),
+    reward: worth?.value ?? null,
+    reward_source: worth?.source ?? null,
     golden_answers: label.kind === 'gold' ? label.answers : [],
     input_ids: tokenIds,
     completion_mask: lossMask,
@@ -71,6 +75,17 @@ export function exportLine(
     adapter_version: head.adapterVersion,
     searchloop: JSON.stringify(rest),
   };
+}
+
+/**
+ * A reward that people gave comes first, whatever was graded before it; then what came of gold answers, which a judge or a
+ * vote from before them does not replace. That one answer of a pair is the better one says not how good it is.
+ */
+function worthOf(label: Label, grade: Grade | null): { value: number; source: string } | null {
+  if (label.kind === 'reward') return { value: label.value, source: 'feedback' };
+  if (grade === null || grade.source === 'feedback') return null;
+  if (label.kind === 'gold' && (grade.source === 'judge' || grade.source === 'majority')) return null;
+  return { value: grade.value, source: grade.source };
 }
 
 /** Fields whose numbers are real: written with a point, because readers guess the type from the first lines. */
@@ -97,7 +112,12 @@ function realText(value: number | readonly number[] | null): string {
 
 const ids = z.array(z.number().int().min(0));
 const nats = z.array(z.number());
-const text = z.string().max(256).min(1);
+/** Names and ids. PostgreSQL has no text with a NUL in it. */
+const text = z
+  .string()
+  .max(256)
+  .min(1)
+  .regex(/^[^\0]*$/, 'expected no NUL character');
 const line = z.object({
   id: text,
   question: z.string(),
@@ -112,7 +132,7 @@ const line = z.object({
 
 const range = z.tuple([z.number().int().min(0), z.number().int().min(0)]);
 const rest = z.object({
-  createdAt: z.number(),
+  createdAt: z.number().int(),
   method: text,
   promptTemplateDigest: z.string(),
   modelDigest: z.string(),
@@ -152,6 +172,7 @@ const rest = z.object({
     requestId: z.string().nullable(),
     userKey: z.string().nullable(),
     keyId: z.string().nullable(),
+    originId: z.string().nullable().default(null),
     forceAnswer: z.boolean(),
   }),
   feedback: z.array(
@@ -159,7 +180,7 @@ const rest = z.object({
       sequence: z.number(),
       id: text,
       trajectoryId: text,
-      createdAt: z.number(),
+      createdAt: z.number().int(),
       keyId: text,
       role: z.enum(['feedback', 'admin', 'request', 'import']),
       idempotencyKey: z.string().nullable(),

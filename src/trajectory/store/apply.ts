@@ -4,15 +4,20 @@ import { SearchloopError } from '../../errors.js';
 import { isStatementFault, type SqlDatabase } from '../../storage/index.js';
 import type { RecordAudit } from './auditing.js';
 import type { Write, WriteFault, WriteOutcome } from './messages.js';
+import { noteUnwanted } from './queries/deleted.js';
 import { deleteRecords, pruneRecords } from './queries/deletion.js';
 import { addFeedback } from './queries/feedback.js';
 import { createKey, revokeKey } from './queries/keys.js';
 import { commitStep, dropBatches, putBatch, putDocuments } from './queries/lineage.js';
 import { hasRecord, insertRecord, setGrades } from './queries/records.js';
 import type { StoreQuery, StoreTables } from './tables.js';
+import type { DeletionReport } from './types.js';
 
 /** A write with what can be worked out before the transaction begins. */
 type Prepared = (query: StoreQuery) => Promise<unknown>;
+
+/** Databases in which bytes of what was deleted may still lie: cleared with the next writes. */
+const unscrubbed = new WeakSet<SqlDatabase<StoreTables>>();
 
 /**
  * Commits all writes, or none. A write that is itself at fault is told apart and does not hold up the others.
@@ -31,9 +36,29 @@ export async function applyWrites(
     if (!isStatementFault(error)) throw error;
     outcomes = await commitEach(database, prepared, error);
   }
-  // Nothing of what a person had deleted stays in the log or in free pages.
-  if (writes.some(({ kind }) => kind === 'delete' || kind === 'prune')) database.scrub();
-  return outcomes;
+  const isDeletion = writes.some(({ kind }) => kind === 'delete' || kind === 'prune');
+  const leftovers = isDeletion || unscrubbed.has(database) ? scrub(database, isDeletion) : null;
+  if (leftovers === null) return outcomes;
+  return outcomes.map((outcome, at) =>
+    outcome.ok && writes[at]?.kind === 'delete'
+      ? { ok: true, result: { ...(outcome.result as DeletionReport), leftovers } }
+      : outcome,
+  );
+}
+
+/**
+ * Nothing of what a person had deleted stays in the log or in free pages. The deletion itself is committed: what is in the
+ * way now must not cost its report. @returns what is in the way
+ */
+function scrub(database: SqlDatabase<StoreTables>, waits: boolean): string | null {
+  try {
+    database.scrub(waits);
+    unscrubbed.delete(database);
+    return null;
+  } catch (error) {
+    unscrubbed.add(database);
+    return (error as Error).message;
+  }
 }
 
 function commitAll(
@@ -87,7 +112,10 @@ function prepare(write: Write, audit: RecordAudit): Prepared {
       const { encoded, feedback, origin } = write.params;
       const audited = audit.checkEncoded(encoded);
       return async (query) => {
-        if (origin !== null && !(await hasRecord(query, origin))) return false;
+        if (origin !== null && !(await hasRecord(query, origin))) {
+          await noteUnwanted(query, encoded.head.id, origin, at);
+          return false;
+        }
         const isNew = await insertRecord(query, encoded, audited, Date.now());
         if (feedback !== null) await addFeedback(query, feedback);
         return isNew;
@@ -98,7 +126,7 @@ function prepare(write: Write, audit: RecordAudit): Prepared {
     case 'grades':
       return (query) => setGrades(query, write.params, at);
     case 'delete':
-      return (query) => deleteRecords(query, write.params);
+      return (query) => deleteRecords(query, write.params, at);
     case 'prune':
       return (query) => pruneRecords(query, write.params);
     case 'createKey':

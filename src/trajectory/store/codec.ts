@@ -66,9 +66,10 @@ export function encodeRecord(record: TrajectoryRecord, notes: RecordNotes): Enco
     id: clean(id),
     created_at: createdAt,
     source: notes.source,
-    request_id: notes.requestId,
-    user_key: notes.userKey === null ? null : clean(notes.userKey),
-    key_id: notes.keyId,
+    request_id: cleanOrNull(notes.requestId),
+    user_key: cleanOrNull(notes.userKey),
+    key_id: cleanOrNull(notes.keyId),
+    origin_id: cleanOrNull(notes.originId),
     method: clean(method),
     stop: clean(stop),
     question_digest: questionDigest(record.question),
@@ -76,8 +77,8 @@ export function encodeRecord(record: TrajectoryRecord, notes: RecordNotes): Enco
     answer: record.answer === null ? null : preview(record.answer),
     adapter_version: clean(record.versions[0]?.adapterVersion ?? ''),
     model_digest: clean(modelDigest),
-    index_snapshot_id: indexSnapshotId === null ? null : clean(indexSnapshotId),
-    group_id: groupId === null ? null : clean(groupId),
+    index_snapshot_id: cleanOrNull(indexSnapshotId),
+    group_id: cleanOrNull(groupId),
     temperature: typeof temperature === 'number' ? temperature : null,
     tokens: tokenIds.length,
     sampled: origin.filter((item) => item === 'policy' || item === 'policyInformation').length,
@@ -158,6 +159,7 @@ export function decodeRecord(
       requestId: head.requestId,
       userKey: head.userKey,
       keyId: head.keyId,
+      originId: row.origin_id,
     },
   };
 }
@@ -179,6 +181,7 @@ function aligned(bytes: Uint8Array, size: number, id: string): ArrayBuffer {
 
 /** PostgreSQL's texts hold no NUL. */
 const clean = (text: string): string => text.replaceAll('\0', '\ufffd');
+const cleanOrNull = (text: string | null): string | null => (text === null ? null : clean(text));
 const preview = (text: string): string =>
   clean(text.length > PREVIEW ? text.slice(0, PREVIEW).replace(/[\uD800-\uDBFF]$/, '') : text);
 

@@ -4,6 +4,7 @@ import type { Method } from '../../runtime/index.js';
 import type { StorageSettings } from '../../storage/index.js';
 import type { TokenizerSource } from '../../tokenizer/index.js';
 import type { EncodedRecord } from './codec.js';
+import type { DeletionOrder } from './deletion-order.js';
 import type { PruneReport, Retention } from './queries/deletion.js';
 import type { FeedbackDraft } from './queries/feedback.js';
 import type { GradeInput } from './queries/records.js';
@@ -50,7 +51,7 @@ export interface Writes {
   readonly feedback: [FeedbackDraft, FeedbackOutcome];
   /** Gives how many of the records are there. */
   readonly grades: [readonly GradeInput[], number];
-  readonly delete: [RecordFilter, DeletionReport];
+  readonly delete: [DeletionOrder, DeletionReport];
   readonly prune: [Retention, PruneReport];
   readonly createKey: [KeyInput, null];
   readonly revokeKey: [{ readonly id: string }, null];

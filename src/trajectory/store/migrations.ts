@@ -150,4 +150,21 @@ const lineage: Migration = {
   },
 };
 
-export const MIGRATIONS: readonly Migration[] = [records, feedback, keys, lineage];
+const origins: Migration = {
+  name: 'origins and deletions',
+  async up({ schema }, { bigint }) {
+    await schema.alterTable('trajectories').addColumn('origin_id', 'text').execute();
+    for (const [table, column] of [
+      ['trajectories', 'origin_id'],
+      ['feedback', 'key_id'],
+    ] as const)
+      await schema.createIndex(`${table}_${column}`).on(table).column(column).execute();
+    await schema
+      .createTable('deletions')
+      .addColumn('trajectory_id', 'text', key)
+      .addColumn('deleted_at', bigint, required)
+      .execute();
+  },
+};
+
+export const MIGRATIONS: readonly Migration[] = [records, feedback, keys, lineage, origins];

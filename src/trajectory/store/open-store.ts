@@ -1,13 +1,15 @@
 // The store as the rest of the house sees it: calls from the main thread, the work in a thread of its own.
 
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { UnavailableError } from '../../errors.js';
 import { startWorker, type WorkerClient } from '../../runtime/index.js';
 import type { StorageSettings } from '../../storage/index.js';
 import { encodeRecord } from './codec.js';
+import { deletionOrder } from './deletion-order.js';
 import type { StoreMethods, StoreWorkerData, WriteKind, Writes } from './messages.js';
 import type { TrajectoryStore } from './store.js';
-import type { FeedbackInput } from './types.js';
+import type { DeletionReport, FeedbackInput, RecordFilter } from './types.js';
 import { createWriteQueue } from './write-queue.js';
 
 export interface StoreOptions {
@@ -28,24 +30,44 @@ const QUEUE_BYTES = 64 << 20;
 const COMMIT_TIMEOUT_MS = 250;
 const CLOSE_GRACE_MS = 10_000;
 const RESTART_MS = 200;
+/** For a worker that starts anew, or a database that comes back. */
+const ASK_AGAIN_MS = [500, 1000, 2000, 4000];
 
 /**
  * Opens a store; the database is opened by the first call that needs it. A store that cannot be opened or written
  * says so in `health()` and keeps trying.
  */
 export function openTrajectoryStore(options: StoreOptions): TrajectoryStore {
+  const { retry = true } = options;
   const data: StoreWorkerData = { storage: options.storage, auditor: null };
   const thread = workerOf(data, options);
   const queue = createWriteQueue({
     send: async (writes) => (await thread.get()).call('commit', writes),
     maxBytes: options.queueBytes ?? QUEUE_BYTES,
     slowMs: options.commitTimeoutMs ?? COMMIT_TIMEOUT_MS,
-    retry: options.retry ?? true,
+    retry,
   });
   const write = <K extends WriteKind>(kind: K, params: Writes[K][0], bytes?: number) =>
     queue.push(kind, params, bytes);
   const read = async <K extends keyof StoreMethods>(method: K, params: StoreMethods[K]['params']) =>
     (await thread.get()).call(method, params);
+
+  /** A failure may come after the commit: who asks again then gets the report that was kept. */
+  async function deleteRecords(filter: RecordFilter): Promise<DeletionReport> {
+    const order = deletionOrder(filter);
+    const pauses = retry ? [] : [...ASK_AGAIN_MS];
+    for (;;)
+      try {
+        const report = await write('delete', order);
+        // It has come; were this to fail, a later deletion sees to it.
+        void write('documents', { [order.report]: null }).catch(() => {});
+        return report;
+      } catch (error) {
+        const pause = pauses.shift();
+        if (pause === undefined || !(error instanceof UnavailableError)) throw error;
+        await sleep(pause);
+      }
+  }
 
   return {
     health: queue.health,
@@ -55,12 +77,18 @@ export function openTrajectoryStore(options: StoreOptions): TrajectoryStore {
       return write('record', { encoded, feedback: draft, origin: null }, encoded.head.bytes);
     },
     putRollout(record, notes, origin) {
-      const encoded = encodeRecord(record, notes);
+      const encoded = encodeRecord(record, { ...notes, originId: origin });
       return write('record', { encoded, feedback: null, origin }, encoded.head.bytes);
     },
     addFeedback: (input) => write('feedback', draftOf(input)),
+    importFeedback: ({ sequence: _sequence, id, createdAt, ...said }) =>
+      write('feedback', {
+        id,
+        createdAt,
+        input: { ...said, role: 'import', idempotencyKey: `import:${id}` },
+      }),
     setGrades: (grades) => write('grades', grades),
-    delete: (filter) => write('delete', filter),
+    delete: deleteRecords,
     async prune(retention) {
       let removed = 0;
       for (;;) {

@@ -40,16 +40,24 @@ export interface TrajectoryStore {
    */
   put(record: TrajectoryRecord, notes: RecordNotes, feedback?: FeedbackInput | null): Promise<boolean>;
   /**
-   * Stores a new answer to the question of another record, unless that one was deleted meanwhile: then whoever asked wants
-   * nothing of it kept.
+   * Stores a new answer to the question of another record, with which it goes, unless that one was deleted meanwhile: then
+   * whoever asked wants nothing of it kept.
    * @returns whether the id is new
    */
   putRollout(record: TrajectoryRecord, notes: RecordNotes, origin: string): Promise<boolean>;
   /** @throws {NotFoundError} no such answer; {InvalidInputError} the idempotency key was used for something else */
   addFeedback(input: FeedbackInput): Promise<FeedbackOutcome>;
+  /**
+   * Takes an entry in from an export, under its id and as nobody's word of rank; one that is here already stays as it is.
+   * @throws {NotFoundError} no such answer
+   */
+  importFeedback(entry: FeedbackEntry): Promise<FeedbackOutcome>;
   /** The reward of each record by the rule in force. @returns how many of them are there */
   setGrades(grades: readonly GradeInput[]): Promise<number>;
-  /** Removes what matches, with feedback and derived batches; names the adapters that were trained on it. */
+  /**
+   * Removes what matches, with rollouts, feedback and derived batches; names the adapters that were trained on it. A filter
+   * by key alone (and time) also takes what that key said of others' answers.
+   */
   delete(filter: RecordFilter): Promise<DeletionReport>;
   /** Removes what is too old or too much. @returns number of records */
   prune(retention: Retention): Promise<number>;

@@ -27,6 +27,8 @@ export interface TrajectoryRow {
   model_digest: string;
   index_snapshot_id: string | null;
   group_id: string | null;
+  /** The answer whose question this one repeats: where that one goes, this one goes too. */
+  origin_id: string | null;
   temperature: number | null;
   tokens: number;
   sampled: number;
@@ -101,10 +103,12 @@ export interface StoreTables {
     created_at: number;
     /** JSON */
     receipt: string;
-    /** Records it was trained on that were deleted since. */
+    /** Records it was trained on that people had deleted since. */
     deleted_members: Generated<number>;
   };
   adapter_members: { adapter_digest: string; trajectory_id: string };
+  /** Ids of what a person had deleted lately: a step that is entered after that is told apart from what only grew old. */
+  deletions: { trajectory_id: string; deleted_at: number };
   /** States of others, JSON by name. */
   documents: { name: string; updated_at: number; value: string };
 }

@@ -23,6 +23,8 @@ export interface RecordNotes {
   readonly userKey: string | null;
   /** API key that asked. */
   readonly keyId: string | null;
+  /** The answer whose question a rollout repeats: where that one goes, this one goes too. */
+  readonly originId: string | null;
   /** The whole conversation; the last user message holds the question. */
   readonly messages: readonly StoredMessage[];
   readonly forceAnswer: boolean;
@@ -34,6 +36,7 @@ export const NO_NOTES: RecordNotes = {
   requestId: null,
   userKey: null,
   keyId: null,
+  originId: null,
   messages: [],
   forceAnswer: false,
 };
@@ -146,6 +149,8 @@ export interface DeletionReport {
   readonly batches: readonly string[];
   /** Adapter versions that were trained on a deleted record, and those that descend from them. */
   readonly adapters: readonly ReachedAdapter[];
+  /** Why bytes of it may still lie in the log of the database, to be cleared later; null where none do. */
+  readonly leftovers: string | null;
 }
 
 export interface ReachedAdapter {
@@ -187,7 +192,7 @@ export interface StepOutcome {
 export interface AdapterRecord extends AdapterInput {
   readonly createdAt: number;
   readonly trajectoryIds: readonly string[];
-  /** Records it was trained on that were deleted since. */
+  /** Records it was trained on that people had deleted since; those that only grew old do not count. */
   readonly deletedRecords: number;
 }
 

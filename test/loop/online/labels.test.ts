@@ -3,6 +3,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { GateMeasures } from '../../../src/loop/online/gate/measure.js';
 import { isHeldOut, questionKey } from '../../../src/loop/online/gate/questions.js';
 import type { LoopHouse } from '../../../src/loop/online/house.js';
 import { Judge } from '../../../src/loop/online/judge.js';
@@ -168,6 +169,46 @@ test('what was deleted is forgotten though no step chose it; with it goes all th
   // A part at a time.
   for (const [{ ids: asked }] of listed.mock.calls) expect(asked?.length).toBeLessThanOrEqual(200);
   expect(listed.mock.calls.length).toBeLessThanOrEqual(4);
+});
+
+test('what a key had said is forgotten when it was deleted: labels and comparisons', async () => {
+  for (const id of ['a', 'b', 'c']) await answered(id, FIRST);
+  const say = (id: string, keyId: string, changes: object) =>
+    store.addFeedback(feedback(id, { keyId, ...changes }));
+  await say('a', 'one', { reward: 1 });
+  await say('a', 'two', { reward: 0 });
+  await say('c', 'one', { goldAnswers: ['Paris'] });
+  await say('a', 'one', { preferredOver: 'b' });
+  const labels = indexOf(false);
+  await labels.refresh();
+  expect(labels.pairs()).toHaveLength(1);
+  expect(labels.answers().map(({ head }) => head.id)).toEqual(['a', 'c']);
+  await store.delete({ keyId: 'one' });
+  await labels.sweep();
+  expect(labels.pairs()).toEqual([]);
+  expect(labels.answers()).toMatchObject([{ head: { id: 'a' }, label: { kind: 'reward', value: 0 } }]);
+  expect(labels.forgotten).toBe(1);
+});
+
+test('a loop that is at rest lets go of what was deleted, with what the gate keeps of it', async () => {
+  const forget = jest.spyOn(GateMeasures.prototype, 'forgetAllBut');
+  const judge = new Judge({ gateQuestions: [] } as unknown as LoopHouse, {} as Versions);
+  const labels = indexOf(false);
+  for (const [id, question] of [
+    ['a', JUDGING],
+    ['b', OTHER],
+  ] as const) {
+    await answered(id, question);
+    await store.addFeedback(feedback(id, { goldAnswers: [id], keyId: 'boss', role: 'admin' }));
+  }
+  await labels.refresh();
+  await judge.sweep(labels);
+  expect(forget).not.toHaveBeenCalled();
+  await store.delete({ ids: ['a'] });
+  await judge.sweep(labels);
+  await judge.sweep(labels);
+  expect(forget.mock.calls).toEqual([[[expect.objectContaining({ goldenAnswers: ['b'] })]]]);
+  expect(labels.answers().map(({ head }) => head.id)).toEqual(['b']);
 });
 
 test('the gate is asked no question that was deleted; another answer to it takes its place', async () => {

@@ -4,6 +4,7 @@
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { UnavailableError } from '../../../src/errors.js';
 import { post } from '../../support/test-server.js';
 import { openLoopHouse, type RunningHouse } from '../support/loop-house.js';
@@ -89,12 +90,21 @@ test('steps go on from the ledger: after a restart, and where a checkpoint was w
 
 test('a pause comes before rounds that were asked for earlier and have not begun', async () => {
   house = await openLoopHouse(homeOf('orders'));
-  for (const colour of COLOURS) await say(await ask(`What is ${colour}?`), { golden_answers: ['x'] });
+  const asked: string[] = [];
+  for (const colour of COLOURS) asked.push(await ask(`What is ${colour}?`));
+  for (const id of asked) await say(id, { golden_answers: ['x'] });
   const [, , paused] = await Promise.all([house.loop.step(), house.loop.step(), house.loop.pause('enough')]);
   expect(paused).toMatchObject({ state: 'paused', paused_for: 'enough', step: 0 });
   await house.loop.resume();
   await house.loop.step();
   expect(house.loop.status()).toMatchObject({ step: 1, last_error: null });
+  // Nothing is learned, and what people have deleted is forgotten all the same.
+  await house.loop.pause('enough');
+  expect(house.loop.status().labels.answers).toBe(6);
+  house.loop.runInBackground();
+  await house.store.delete({ ids: asked.slice(0, 1) });
+  while (house.loop.status().labels.answers > 5) await sleep(20);
+  expect(house.loop.status().state).toBe('paused');
 });
 
 test('a broken number rejects the step; three in a row pause the loop until somebody resumes it', async () => {

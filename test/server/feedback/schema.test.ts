@@ -11,6 +11,10 @@ test.each([
   [{ rating: 4 }, { rating: 0.75 }],
   [{ preferred_over: 'b' }, { preferredOver: 'b' }],
   [{ comment: '', reward: null }, { comment: '' }],
+  [
+    { comment: '\0', golden_answers: ['\0'] },
+    { comment: '\0', goldAnswers: ['\0'] },
+  ],
 ])('%j', (fields, expected) => {
   expect(parseFeedbackBody({ id: 'a', ...fields })).toEqual({ id: 'a', ...nothing, ...expected });
 });
@@ -26,6 +30,8 @@ test.each([
   [{ golden_answers: Array.from({ length: 65 }, () => 'x') }, 'golden_answers'],
   [{ golden_answer: ['Paris'] }, 'golden_answer'],
   [{ reward: 1, id: 7 }, 'id'],
+  [{ reward: 1, id: 'a\0' }, 'id'],
+  [{ preferred_over: '\0' }, 'preferred_over'],
   [{ comment: 'x'.repeat(20_000) }, 'comment'],
 ])('refused: %j', (fields, param) => {
   expect(() => parseFeedbackBody({ id: 'a', ...fields })).toThrow(expect.objectContaining({ param }));

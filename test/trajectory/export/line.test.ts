@@ -25,6 +25,30 @@ test('the names that trainers read, and aligned arrays', () => {
   expect(exportLine(stored('a', 1), [entry({ reward: 0.5 })]).reward).toBe(0.5);
 });
 
+test.each([
+  ['a grade by gold answers', [{ goldAnswers: ['Lyon'] }], { source: 'gold', value: 0 }, [0, 'gold']],
+  ['a rollout, of which nothing is said', [], { source: 'gold', value: 1 }, [1, 'gold']],
+  ['a judge, where nothing else is known', [], { source: 'judge', value: 0.5 }, [0.5, 'judge']],
+  [
+    'a vote, before gold answers came',
+    [{ goldAnswers: ['Lyon'] }],
+    { source: 'majority', value: 1 },
+    [null, null],
+  ],
+  ['a reward that came after the grade', [{ reward: -1 }], { source: 'gold', value: 1 }, [-1, 'feedback']],
+  ['a grade by a reward since changed', [{ rating: 0 }], { source: 'feedback', value: 1 }, [0, 'feedback']],
+  ['the better one of two', [{ preferredOver: 'b' }], { source: 'feedback', value: 1 }, [null, null]],
+  ['the worse one of two', [], { source: 'feedback', value: 0 }, [null, null]],
+] as const)('what an answer is worth, and who says so: %s', (_name, said, grade, expected) => {
+  const item = stored('a', 1);
+  const graded = { ...item, head: { ...item.head, grade: { ...grade, rule: 'x', gradedAt: 1 } } };
+  const line = exportLine(
+    graded,
+    said.map((changes) => entry(changes)),
+  );
+  expect([line.reward, line.reward_source]).toEqual(expected);
+});
+
 test('real numbers are written as such in every line', () => {
   const item = stored('a', 1);
   const { record } = item;
@@ -46,6 +70,15 @@ test('a line read again is the record, its notes and its feedback', () => {
   );
 });
 
+test('lines from before rollouts knew their origin have none', () => {
+  const line = exportLine(stored('a', 1), []);
+  const { notes: about, ...others } = JSON.parse(line.searchloop) as { notes: object };
+  const { originId, ...older } = about as { originId: null };
+  expect(originId).toBeNull();
+  const text = exportText({ ...line, searchloop: JSON.stringify({ ...others, notes: older }) });
+  expect(importLine(text, 'line 1').notes.originId).toBeNull();
+});
+
 const good = (): Record<string, unknown> => ({ ...exportLine(stored('a', 1), []) });
 
 test.each([
@@ -55,6 +88,7 @@ test.each([
   ['a mask of other numbers', () => JSON.stringify({ ...good(), completion_mask: [2] }), 'completion_mask'],
   ['a rest that is no JSON', () => JSON.stringify({ ...good(), searchloop: '{' }), 'searchloop'],
   ['a rest without its fields', () => JSON.stringify({ ...good(), searchloop: '{}' }), 'searchloop'],
+  ['an id with a NUL', () => JSON.stringify({ ...good(), id: 'a\0' }), 'no NUL'],
   ['fewer ids than runs', () => JSON.stringify({ ...good(), input_ids: [1] }), 'runs covers'],
 ])('%s is refused, and the line is named', (_name, line, message) => {
   expect(() => importLine(line(), 'line 7')).toThrow(message);

@@ -9,6 +9,7 @@ import { UnavailableError } from '../../../src/errors.js';
 import { openDatabase } from '../../../src/storage/index.js';
 import { labelOf, openTrajectoryStore, type TrajectoryStore } from '../../../src/trajectory/index.js';
 import { startPostgres } from '../../support/postgres-server.js';
+import { startProxy } from '../../support/tcp-proxy.js';
 import { feedback, MODEL, makeRecord, notes, TOKENIZER } from './support.js';
 
 jest.setTimeout(180_000);
@@ -71,6 +72,59 @@ test('PostgreSQL crashes and comes back: what waited is written, what was acknow
     await store?.close();
     store = null;
     await server.close();
+  }
+});
+
+test('PostgreSQL vanishes in the middle of a write without a word: the write is made over a new connection', async () => {
+  const server = await startPostgres();
+  const proxy = await startProxy(server.socket);
+  try {
+    const url = `postgres://postgres@127.0.0.1:${proxy.port}/postgres`;
+    const timeouts = { statementMs: 700, answerMs: 1000 };
+    const opened = openTrajectoryStore({ storage: { kind: 'postgres', url, timeouts } });
+    store = opened;
+    await opened.put(makeRecord('before'), notes());
+    proxy.swallowFrom('insert into "trajectories"');
+    await opened.put(makeRecord('during'), notes());
+    expect(proxy.swallowed).toBe(1);
+    expect(opened.health().trouble).toBeNull();
+    const heads = await opened.list({}, { limit: 100, order: 'oldest' });
+    expect(heads.map(({ id }) => id)).toEqual(['before', 'during']);
+    // PgBouncer refuses whatever else a session begins with.
+    for (const names of proxy.startParameters)
+      expect(['user', 'database', 'client_encoding']).toEqual(expect.arrayContaining(names));
+  } finally {
+    await store?.close();
+    store = null;
+    await proxy.close();
+    await server.close();
+  }
+});
+
+test('the reply to a deletion is lost with the worker: the next one still names the adapters', async () => {
+  const opened = openTrajectoryStore({
+    storage: { kind: 'sqlite', path: path() },
+    worker: join(__dirname, 'dying-worker.mjs'),
+    retry: false,
+  });
+  store = opened;
+  await opened.put(makeRecord('a'), notes());
+  await opened.commitStep({
+    adapter: { digest: 'v1', parentDigest: null, receipt: null },
+    trajectoryIds: ['a'],
+    usedBatches: [],
+    documents: {},
+  });
+  const dying = new BroadcastChannel('dying-worker');
+  try {
+    await new Promise((resolve) => {
+      dying.onmessage = resolve;
+      dying.postMessage('die before the next reply');
+    });
+    const report = await opened.delete({ ids: ['a'] });
+    expect(report).toMatchObject({ trajectories: ['a'], adapters: [{ digest: 'v1', records: 1 }] });
+  } finally {
+    dying.close();
   }
 });
 

@@ -6,7 +6,11 @@ import { join } from 'node:path';
 import { InvalidInputError, NotFoundError } from '../../../src/errors.js';
 import type { StorageSettings } from '../../../src/storage/index.js';
 import {
+  exportLine,
+  exportText,
+  importLine,
   openTrajectoryStore,
+  type StepInput,
   type TrajectoryRecord,
   type TrajectoryStore,
 } from '../../../src/trajectory/index.js';
@@ -29,6 +33,13 @@ const settings: Record<StorageSettings['kind'], () => StorageSettings> = {
   sqlite: () => ({ kind: 'sqlite', path: join(folder, `${count++}`, 'store.db') }),
   postgres: () => ({ kind: 'postgres', url: postgres.createDatabase(`store${count++}`) }),
 };
+
+const stepOf = (digest: string, trajectoryIds: readonly string[]): StepInput => ({
+  adapter: { digest, parentDigest: null, receipt: null },
+  trajectoryIds,
+  usedBatches: [],
+  documents: {},
+});
 
 describe.each(['sqlite', 'postgres'] as const)('%s', (kind) => {
   let storage: StorageSettings;
@@ -282,6 +293,7 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (kind) => {
         { digest: 'v1', records: 2 },
         { digest: 'v2', records: 0 },
       ],
+      leftovers: null,
     });
     expect((await store.list({}, newest)).map(({ id }) => id)).toEqual(['other']);
     expect(await store.feedbackOf(['mine1', 'other'])).toMatchObject([{ reward: 0, preferredOver: null }]);
@@ -312,6 +324,7 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (kind) => {
       feedback: 0,
       batches: [],
       adapters: [],
+      leftovers: null,
     });
   });
 
@@ -325,6 +338,123 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (kind) => {
       await store.putRollout(makeRecord('r2'), notes({ userKey: 'ann', source: 'train' }), 'asked'),
     ).toBe(false);
     expect(await store.list({}, newest)).toEqual([]);
+  });
+
+  test('a rollout goes with the answer whose question it repeats, also where that one is named by its id or by its age', async () => {
+    const rollouts = async (origin: string, ...ids: string[]): Promise<void> => {
+      await store.put(makeRecord(origin, { createdAt: 1000 }), notes());
+      for (const id of ids)
+        await store.putRollout(makeRecord(id, { createdAt: 9000 }), notes({ source: 'train' }), origin);
+    };
+    await rollouts('asked', 'r1', 'r2');
+    await rollouts('other', 'r3');
+    expect((await store.get('r1'))?.notes).toEqual(notes({ source: 'train', originId: 'asked' }));
+    await store.commitStep(stepOf('rolled', ['r1', 'r2', 'r3']));
+    const report = await store.delete({ ids: ['asked'] });
+    expect(report.trajectories).toEqual(['asked', 'r1', 'r2']);
+    expect(report.adapters).toEqual([{ digest: 'rolled', records: 2 }]);
+    await rollouts('third', 'r4');
+    // One by one that a rollout was made of: import may bring such.
+    await store.put(makeRecord('r5', { createdAt: 9000 }), notes({ source: 'import', originId: 'r4' }));
+    expect((await store.delete({ createdBefore: 2000 })).trajectories).toEqual([
+      'other',
+      'third',
+      'r3',
+      'r4',
+      'r5',
+    ]);
+    await rollouts('fourth', 'r6');
+    expect(await store.prune({ createdBefore: 2000, maxBytes: null })).toBe(2);
+    expect(await store.list({}, newest)).toEqual([]);
+  });
+
+  test('only what people had deleted counts against an adapter, not what retention took', async () => {
+    const deleted = async (digest: string) =>
+      (await store.adapters()).find((adapter) => adapter.digest === digest)?.deletedRecords;
+    for (const id of ['old', 'wish', 'kept'])
+      await store.put(makeRecord(id, { createdAt: id === 'old' ? 1000 : 9000 }), notes());
+    await store.commitStep(stepOf('counted', ['old', 'wish', 'kept']));
+    expect(await store.prune({ createdBefore: 2000, maxBytes: null })).toBe(1);
+    expect(await deleted('counted')).toBe(0);
+    expect((await store.delete({ ids: ['wish'] })).adapters).toMatchObject([
+      { digest: 'counted', records: 1 },
+    ]);
+    expect(await deleted('counted')).toBe(1);
+    // Gone while the step was under way, with rollouts that had not been stored yet.
+    for (const origin of ['old', 'wish'])
+      expect(await store.putRollout(makeRecord(`of ${origin}`), notes(), origin)).toBe(false);
+    const ids = ['old', 'of old', 'wish', 'of wish', 'kept'];
+    expect(await store.commitStep(stepOf('late', ids))).toEqual({ missing: ids.slice(0, 4) });
+    expect(await deleted('late')).toBe(2);
+    expect((await store.adapters()).find(({ digest }) => digest === 'late')?.trajectoryIds).toEqual(['kept']);
+  });
+
+  test('all of a key: what it asked and what it said of others, with the grades that came of it', async () => {
+    for (const id of ['own', 'foreign', 'worse', 'judged'])
+      await store.put(makeRecord(id), notes({ keyId: id === 'own' ? 'k1' : 'k2' }));
+    await store.putRollout(makeRecord('r1'), notes({ keyId: 'k2', source: 'train' }), 'foreign');
+    const say = (id: string, keyId: string, changes: object) =>
+      store.addFeedback(feedback(id, { keyId, ...changes }));
+    await say('foreign', 'k1', { goldAnswers: ['Paris'], comment: 'of my own' });
+    await say('foreign', 'k1', { preferredOver: 'worse' });
+    await say('foreign', 'k2', { reward: 1 });
+    await say('judged', 'k1', { comment: 'hm' });
+    await say('own', 'k2', { reward: 1 });
+    const grade = (id: string, source: string) => ({ id, value: 1, source, rule: 'x' });
+    await store.setGrades([
+      grade('foreign', 'gold'),
+      grade('r1', 'gold'),
+      grade('worse', 'feedback'),
+      grade('judged', 'judge'),
+    ]);
+    // About some answers: nothing beside them.
+    expect(await store.delete({ keyId: 'k1', userKey: 'nobody' })).toMatchObject({ feedback: 0 });
+    expect(await store.delete({ keyId: 'k1', createdBefore: 1000 })).toMatchObject({ feedback: 0 });
+    const report = await store.delete({ keyId: 'k1' });
+    expect(report).toMatchObject({ trajectories: ['own'], feedback: 4 });
+    expect(await store.feedbackOf(['foreign', 'judged', 'worse'])).toMatchObject([
+      { keyId: 'k2', reward: 1 },
+    ]);
+    const graded = (await store.list({}, newest)).filter((head) => head.grade !== null).map(({ id }) => id);
+    expect(graded).toEqual(['judged']);
+  });
+
+  test('an id with a NUL is no answer, and other texts may hold one', async () => {
+    await store.put(
+      makeRecord('a', { question: 'one \0?' }),
+      notes({ userKey: 'u\0', keyId: 'k\0', requestId: 'r\0' }),
+    );
+    await expect(store.addFeedback(feedback('a\0', { reward: 1 }))).rejects.toThrow(NotFoundError);
+    await expect(store.addFeedback(feedback('a', { preferredOver: 'b\0' }))).rejects.toThrow(NotFoundError);
+    const { entry } = await store.addFeedback(feedback('a', { goldAnswers: ['x\0'], comment: '\0' }));
+    expect(await store.feedbackOf(['a'])).toEqual([entry]);
+    expect(entry).toMatchObject({ goldAnswers: ['x\0'], comment: '\0' });
+    expect((await store.get('a'))?.head).toMatchObject({ userKey: 'u\ufffd', keyId: 'k\ufffd' });
+  });
+
+  test('an export that comes back adds no word; elsewhere it is nobody\u2019s of rank, once', async () => {
+    await store.put(makeRecord('a'), notes());
+    await store.addFeedback(feedback('a', { role: 'admin', goldAnswers: ['Paris'], idempotencyKey: 'mine' }));
+    const [stored, said] = [await store.get('a'), await store.feedbackOf(['a'])];
+    const text = exportText(exportLine(stored!, said));
+    const bring = async (into: TrajectoryStore) => {
+      const { record, notes: about, feedback: entries } = importLine(text, 'line 1');
+      await into.put(record, { ...about, source: 'import' });
+      return Promise.all(entries.map((entry) => into.importFeedback(entry)));
+    };
+    expect(await bring(store)).toMatchObject([{ repeated: true }]);
+    expect(await store.feedbackOf(['a'])).toEqual(said);
+    const elsewhere = openTrajectoryStore({ storage: settings[kind](), retry: false });
+    try {
+      expect(await bring(elsewhere)).toMatchObject([{ repeated: false }]);
+      expect(await bring(elsewhere)).toMatchObject([{ repeated: true }]);
+      const [entry] = said;
+      expect(await elsewhere.feedbackOf(['a'])).toMatchObject([
+        { id: entry?.id, createdAt: entry?.createdAt, role: 'import', goldAnswers: ['Paris'] },
+      ]);
+    } finally {
+      await elsewhere.close();
+    }
   });
 
   test('retention by age and by size takes the oldest', async () => {

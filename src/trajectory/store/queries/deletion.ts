@@ -1,18 +1,61 @@
 // Taking records away: at a person's wish, or because they are old or too many.
 
+import { type DeletionOrder, REPORTS } from '../deletion-order.js';
 import type { StoreQuery } from '../tables.js';
-import type { DeletionReport, RecordFilter } from '../types.js';
+import type { DeletionReport } from '../types.js';
 import { inChunks } from './chunks.js';
-import { adaptersReachedBy, forgetMembers } from './lineage.js';
-import { matchingIds } from './records.js';
+import { noteDeleted } from './deleted.js';
+import { deleteFeedbackBy } from './feedback-of-key.js';
+import { adaptersReachedBy, countDeleted, forgetMembers, putDocuments, readDocument } from './lineage.js';
+import { matchingIds, rolloutsOf } from './records.js';
 
 /** Records taken away in one transaction by retention. */
 const PRUNED_AT_ONCE = 500;
+const DAY_MS = 86_400_000;
 
-/** Removes records with their feedback and the batches made of them, and names the adapters that they reached. */
-export async function deleteRecords(query: StoreQuery, filter: RecordFilter): Promise<DeletionReport> {
-  const ids = await matchingIds(query, filter);
+/**
+ * Removes records with their rollouts, feedback and the batches made of them, and names the adapters that they reached.
+ * What a key said of others' answers goes where all of that key's is to go.
+ */
+export async function deleteRecords(
+  query: StoreQuery,
+  { report: name, filter }: DeletionOrder,
+  at: number,
+): Promise<DeletionReport> {
+  const before = (await readDocument(query, name)) as DeletionReport | null;
+  if (before !== null) return before;
+  const ids = await withRollouts(query, await matchingIds(query, filter));
   const adapters = await adaptersReachedBy(query, ids);
+  await countDeleted(query, adapters);
+  const removed = await removeRecords(query, ids);
+  const feedback = removed.feedback + (await deleteFeedbackBy(query, filter));
+  await noteDeleted(query, ids, at);
+  const report = { trajectories: ids, feedback, batches: removed.batches, adapters, leftovers: null };
+  await forgetReports(query, at - DAY_MS);
+  await putDocuments(query, { [name]: report }, at);
+  return report;
+}
+
+/** Those that nobody came back for. */
+async function forgetReports(query: StoreQuery, before: number): Promise<void> {
+  const old = query.deleteFrom('documents').where('name', 'like', `${REPORTS}%`);
+  await old.where('updated_at', '<', before).execute();
+}
+
+/** With what holds the whole conversation of one of them: rollouts of its question. */
+async function withRollouts(query: StoreQuery, ids: readonly string[]): Promise<string[]> {
+  const all = new Set(ids);
+  for (let open: readonly string[] = ids; open.length > 0; ) {
+    open = (await rolloutsOf(query, open)).filter((id) => !all.has(id));
+    for (const id of open) all.add(id);
+  }
+  return [...all];
+}
+
+async function removeRecords(
+  query: StoreQuery,
+  ids: readonly string[],
+): Promise<Pick<DeletionReport, 'feedback' | 'batches'>> {
   const batches = new Set<string>();
   let feedback = 0;
   for (const some of inChunks(ids)) {
@@ -39,7 +82,7 @@ export async function deleteRecords(query: StoreQuery, filter: RecordFilter): Pr
     await query.deleteFrom('trajectory_bodies').where('sequence', 'in', bodies).execute();
     await query.deleteFrom('trajectories').where('id', 'in', some).execute();
   }
-  return { trajectories: ids, feedback, batches: [...batches], adapters };
+  return { feedback, batches: [...batches] };
 }
 
 export interface Retention {
@@ -55,13 +98,17 @@ export interface PruneReport {
   readonly more: boolean;
 }
 
-/** Removes some of the records that are too old or too many; small steps leave room for what comes meanwhile. */
+/**
+ * Removes some of the records that are too old or too many, with their rollouts; small steps leave room for what comes
+ * meanwhile. Nobody asked for it: adapters that were trained on them are as good as before.
+ */
 export async function pruneRecords(query: StoreQuery, retention: Retention): Promise<PruneReport> {
   const { createdBefore, maxBytes } = retention;
   const old = createdBefore === null ? [] : await matchingIds(query, { createdBefore }, PRUNED_AT_ONCE);
-  const ids = old.length > 0 || maxBytes === null ? old : await overflow(query, maxBytes);
-  if (ids.length === 0) return { removed: 0, more: false };
-  await deleteRecords(query, { ids });
+  const chosen = old.length > 0 || maxBytes === null ? old : await overflow(query, maxBytes);
+  if (chosen.length === 0) return { removed: 0, more: false };
+  const ids = await withRollouts(query, chosen);
+  await removeRecords(query, ids);
   return { removed: ids.length, more: true };
 }
 

@@ -3,6 +3,7 @@
 import type { StoreQuery } from '../tables.js';
 import type { AdapterRecord, BatchInput, ReachedAdapter, StepInput, StepOutcome } from '../types.js';
 import { inChunks } from './chunks.js';
+import { deletedAmong } from './deleted.js';
 
 /** @returns ids that are not in the store (any more) */
 export async function putBatch(
@@ -56,7 +57,7 @@ export async function commitStep(
       parent_digest: adapter.parentDigest,
       created_at: at,
       receipt: JSON.stringify(adapter.receipt),
-      deleted_members: missing.length,
+      deleted_members: (await deletedAmong(query, missing)).length,
     })
     .onConflict((conflict) => conflict.column('digest').doNothing())
     .execute();
@@ -148,15 +149,19 @@ export async function adaptersReachedBy(
   return [...reached].map((digest) => ({ digest, records: records.get(digest) ?? 0 }));
 }
 
-/** Forgets which of an adapter's records were deleted, not how many. */
-export async function forgetMembers(query: StoreQuery, ids: readonly string[]): Promise<void> {
-  for (const { digest, records } of await adaptersReachedBy(query, ids))
+/** Notes how many records of each adapter people had deleted. */
+export async function countDeleted(query: StoreQuery, reached: readonly ReachedAdapter[]): Promise<void> {
+  for (const { digest, records } of reached)
     if (records > 0)
       await query
         .updateTable('adapters')
         .set((row) => ({ deleted_members: row('deleted_members', '+', records) }))
         .where('digest', '=', digest)
         .execute();
+}
+
+/** Which records of an adapter are gone is not kept. */
+export async function forgetMembers(query: StoreQuery, ids: readonly string[]): Promise<void> {
   for (const some of inChunks(ids))
     await query.deleteFrom('adapter_members').where('trajectory_id', 'in', some).execute();
 }

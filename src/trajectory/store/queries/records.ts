@@ -97,6 +97,16 @@ export async function matchingIds(
   return (await selection.execute()).map(({ id }) => id);
 }
 
+/** Records whose origin is one of these, oldest first. */
+export async function rolloutsOf(query: StoreQuery, ids: readonly string[]): Promise<string[]> {
+  const found: string[] = [];
+  for (const some of inChunks(ids)) {
+    const selection = query.selectFrom('trajectories').select('id').where('origin_id', 'in', some);
+    for (const { id } of await selection.orderBy('sequence').execute()) found.push(id);
+  }
+  return found;
+}
+
 function matching(
   query: StoreQuery,
   filter: RecordFilter,
