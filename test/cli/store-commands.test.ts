@@ -8,6 +8,8 @@ import { runCli } from '../../src/cli/index.js';
 import { NO_NOTES, openTrajectoryStore } from '../../src/trajectory/index.js';
 import { makeRecord } from '../trajectory/store/support.js';
 
+jest.setTimeout(180_000);
+
 let folder: string;
 let path: string;
 beforeAll(() => {
@@ -52,6 +54,11 @@ test('an answer that is not there: exit code 1, and what is there is removed', a
   expect(unconfirmed).toMatchObject({ code: 1, out: '' });
   expect(unconfirmed.err).toContain('error: nothing was deleted; --yes deletes without asking');
   expect((await run('trajectories', 'list')).out).toMatch(/^b /);
+  // A key may have spoken of others' answers, though it asked nothing.
+  jest.spyOn(process, 'stdin', 'get').mockReturnValue(Readable.from([]) as typeof process.stdin);
+  const ofKey = await run('trajectories', 'delete', '--key', 'critic');
+  expect(ofKey).toMatchObject({ code: 1, out: '' });
+  expect(ofKey.err).toContain('Delete 0 answers, rollouts of their questions and all feedback by this key?');
 });
 
 test('no keys are called that', async () => {
