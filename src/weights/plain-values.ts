@@ -21,14 +21,22 @@ export const elementsOf = (shape: readonly number[]): number =>
 
 /**
  * Little-endian bytes of a tensor's values, rounded to its type.
- * @throws {InvalidInputError} the values do not fill the shape
+ * @throws {InvalidInputError} the values do not fill the shape, or one is too large for the type
  */
 export function plainBytes(tensor: WrittenTensor): Uint8Array {
   const values = tensor.data();
   checkElements(tensor, values.length);
   if (tensor.type === 'F32') return new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
-  const round = tensor.type === 'F16' ? floatToHalf : floatToBfloat16;
-  return new Uint8Array(Uint16Array.from(values, round).buffer);
+  const half = tensor.type === 'F16';
+  const rounded = Uint16Array.from(values, half ? floatToHalf : floatToBfloat16);
+  // Of numbers that are not finite all bits of the exponent are set.
+  const exponent = half ? 0x7c00 : 0x7f80;
+  const lost = rounded.findIndex((bits, i) => (bits & exponent) === exponent && Number.isFinite(values[i]));
+  if (lost >= 0)
+    throw new InvalidInputError(
+      `tensor "${tensor.name}": ${values[lost]} at element ${lost} is too large for ${tensor.type}; expected F32`,
+    );
+  return new Uint8Array(rounded.buffer);
 }
 
 export function checkElements(tensor: { name: string; shape: readonly number[] }, found: number): void {

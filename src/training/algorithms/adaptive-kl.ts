@@ -1,8 +1,9 @@
 // Adaptive KL coefficient (Ziegler et al., 1909.08593, section 2.2): beta follows the KL that is measured.
 //
-//   beta <- beta (1 + clip(KL / target - 1, -0.2, 0.2) * n / horizon)
+//   beta <- beta (1 + clip(KL / target - 1, -0.2, 0.2) * min(n / horizon, 1))
 //
-// n is the number of rollouts since the last update. The paper's KL is that of whole sequences; ours, like verl's, may be
+// n is the number of rollouts since the last update. The minimum is ours: with more rollouts than the horizon the factor would
+// leave [0.8, 1.2], and beyond five times the horizon beta would turn negative and reward the divergence. The paper's KL is that of whole sequences; ours, like verl's, may be
 // any mean, as long as the target is in the same unit. Search-R1 keeps beta fixed.
 
 import { InvalidInputError } from '../../errors.js';
@@ -41,6 +42,6 @@ export class AdaptiveKl {
   update(kl: number, rollouts: number): void {
     const { target, horizon } = this.settings;
     const error = Math.min(Math.max(kl / target - 1, -LARGEST_ERROR), LARGEST_ERROR);
-    this.#beta *= 1 + (error * rollouts) / horizon;
+    this.#beta *= 1 + error * Math.min(rollouts / horizon, 1);
   }
 }

@@ -15,8 +15,21 @@ export function observeRatios({ logprobs, logprobsOld }: TokenLossInput, metrics
   });
 }
 
-/** Mean, upper and lower tail of the truncated weights. */
-export function observeWeights({ weights }: TokenLossInput, cap: number, metrics: MetricBuilder): void {
+/**
+ * Mean, upper and lower tail of the truncated weights; mean and worst |logpOld - logpEngine| as `engineGap` and
+ * `engineGapMax`.
+ */
+export function observeWeights(
+  { weights, logprobsOld }: TokenLossInput,
+  logprobsEngine: Float64Array,
+  cap: number,
+  metrics: MetricBuilder,
+): void {
+  logprobsOld.forEach((old, i) => {
+    const gap = Math.abs(old - logprobsEngine[i]!);
+    metrics.observe('engineGap', gap);
+    metrics.maximum('engineGapMax', gap);
+  });
   for (const weight of weights) {
     metrics.observe('importanceWeight', weight);
     metrics.observe('importanceWeightCapped', weight >= cap ? 1 : 0);

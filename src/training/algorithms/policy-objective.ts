@@ -189,7 +189,8 @@ class PolicyObjective implements Objective {
       metrics.observe('dualClipFraction', output.dualClipped, count);
       if (input.chosen !== null) metrics.add('chosenTokens', sum(input.chosen));
       observeRatios(input, metrics);
-      if (fixed.logprobsEngine !== null) observeWeights(input, this.#settings.importanceCap, metrics);
+      if (fixed.logprobsEngine !== null)
+        observeWeights(input, fixed.logprobsEngine, this.#settings.importanceCap, metrics);
     }
     return loss;
   }

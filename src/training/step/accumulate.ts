@@ -14,7 +14,7 @@ import type { MicroBatch, Scores, TrainingLane, TrainingModel } from '../trainin
 
 /** How the work of a step is watched and stopped. */
 export interface StepControl {
-  /** Most tokens that run at once, in all lanes together. */
+  /** Most tokens that run at once, in all lanes together; a longer sequence runs alone. */
   readonly microBatchTokens: number;
   /** @throws {CancelledError} when the step shall stop; asked before each micro-batch */
   throwIfCancelled(): void;
@@ -40,24 +40,37 @@ interface Micro {
   readonly tokens: number;
 }
 
-/** The micro-batches of those sequences that have targets. */
+/**
+ * The micro-batches of those sequences that have targets. Where several lanes share the tokens, a sequence that is longer
+ * than a lane's share has all of them for itself.
+ */
 function microBatches(
   rows: TokenRows,
   targets: readonly (readonly number[])[],
   maxTokens: number,
-): readonly Micro[] {
+  lanes: number,
+): { readonly long: readonly Micro[]; readonly short: readonly Micro[] } {
   // Nothing reads what stands behind the last target.
   const needed = targets.map((list) => (list.length === 0 ? 0 : (list.at(-1) as number) + 1));
-  return packMicroBatches(needed, maxTokens).map((members) => ({
-    members,
-    tokens: members.reduce((sum, index) => sum + (needed[index] as number), 0),
-    batch: {
-      sequences: members.map((index) => ({
-        tokenIds: (rows[index] as readonly number[]).slice(0, needed[index] as number),
-        targets: targets[index] as readonly number[],
-      })),
-    },
-  }));
+  const share = Math.max(1, Math.floor(maxTokens / lanes));
+  const pack = (most: number, belongs: (tokens: number) => boolean): Micro[] =>
+    packMicroBatches(
+      needed.map((tokens) => (belongs(tokens) ? tokens : 0)),
+      most,
+    ).map((members) => ({
+      members,
+      tokens: members.reduce((sum, index) => sum + (needed[index] as number), 0),
+      batch: {
+        sequences: members.map((index) => ({
+          tokenIds: (rows[index] as readonly number[]).slice(0, needed[index] as number),
+          targets: targets[index] as readonly number[],
+        })),
+      },
+    }));
+  return {
+    long: pack(maxTokens, (tokens) => tokens > share),
+    short: pack(share, (tokens) => tokens <= share),
+  };
 }
 
 /**
@@ -72,12 +85,8 @@ async function overLanes<T>(
   control: StepControl,
   run: (lane: TrainingLane, micro: Micro) => Promise<T>,
 ): Promise<{ readonly micros: readonly Micro[]; readonly results: readonly T[] }> {
-  const micros = microBatches(
-    rows,
-    targets,
-    Math.max(1, Math.floor(control.microBatchTokens / model.lanes.length)),
-  );
-  const lanes = micros.length === 1 ? [model] : model.lanes;
+  const { long, short } = microBatches(rows, targets, control.microBatchTokens, model.lanes.length);
+  const micros = [...long, ...short];
   const results: T[] = [];
   const failures: unknown[] = [];
   const runLane = async (lane: TrainingLane, indices: readonly number[]): Promise<void> => {
@@ -96,7 +105,9 @@ async function overLanes<T>(
       }
     }
   };
-  const work = shareOut(micros, lanes.length);
+  await runLane(model, [...long.keys()]);
+  const lanes = short.length === 1 ? [model] : model.lanes;
+  const work = shareOut(short, lanes.length).map((indices) => indices.map((index) => long.length + index));
   await Promise.all(lanes.map((lane, i) => runLane(lane, work[i] as readonly number[])));
   if (failures.length > 0) {
     model.forgetTermination();

@@ -10,7 +10,7 @@ import {
   type StepControl,
   scoreSequences,
 } from '../../../src/training/step/accumulate.js';
-import type { TrainingModel } from '../../../src/training/training-model.js';
+import type { TrainingLane, TrainingModel } from '../../../src/training/training-model.js';
 import { fixture, modelWeights, relativeDifference } from '../model/support/oracle.js';
 
 jest.setTimeout(120_000);
@@ -99,6 +99,35 @@ test('a batch that is one micro-batch runs with all threads', async () => {
   const model = await open(2);
   for (const lane of model.lanes) jest.spyOn(lane, 'forward').mockRejectedValue(new Error('no lane'));
   expect((await run(model, 1000)).accumulated.tokens).toBe(LENGTHS.reduce((sum, length) => sum + length, 0));
+});
+
+test('the tokens that run at once stay within the limit, also where a sequence is longer than a share', async () => {
+  const model = await open(2);
+  const running = new Map<TrainingLane, number>();
+  let most = 0;
+  for (const lane of [model, ...model.lanes]) {
+    const forward = lane.forward.bind(lane);
+    const backward = lane.backward.bind(lane);
+    jest.spyOn(lane, 'forward').mockImplementation((batch) => {
+      running.set(lane, batch.sequences.flatMap(({ tokenIds }) => tokenIds).length);
+      most = Math.max(
+        most,
+        [...running.values()].reduce((sum, tokens) => sum + tokens, 0),
+      );
+      return forward(batch);
+    });
+    jest
+      .spyOn(lane, 'backward')
+      .mockImplementation((gradients) => backward(gradients).finally(() => running.delete(lane)));
+  }
+  // 40, 33 and 26 are more than half of it.
+  const first = await run(model, 45);
+  expect(most).toBeLessThanOrEqual(45);
+  expect(most).toBeGreaterThan(26);
+  expect(await run(model, 45)).toEqual(first);
+  const alone = await run(await open(1), 1000);
+  for (const [i, gradient] of first.gradients.entries())
+    expect(relativeDifference(gradient, alone.gradients[i] as Float32Array)).toBeLessThan(1e-5);
 });
 
 test('terminate ends both lanes, and the next run is not touched by it', async () => {

@@ -56,6 +56,18 @@ test.each(algorithmNames().filter((name) => !algorithmOf(name).supervised))(
   },
 );
 
+test('the gap between engine and trainer is told: its mean and its worst', async () => {
+  const { session } = await begin();
+  const settings = { klPlace: 'none' } as const;
+  const { metrics } = await session.step(stepWork('grpo', rollouts, { settings, batchEpochs: 2 }), control);
+  expect(metrics.engineGap).toBeGreaterThan(0);
+  expect(metrics.engineGapMax).toBeGreaterThan(metrics.engineGap as number);
+  const { session: silent } = await begin();
+  const given = rollouts.map((item) => ({ ...item, rollout: { ...item.rollout, engineLogprobs: null } }));
+  const without = await silent.step(stepWork('grpo', given as typeof rollouts, { settings }), control);
+  expect(without.metrics).not.toHaveProperty('engineGap');
+});
+
 test('KL to the reference is 0 at the first step, and then grows', async () => {
   const { session, start } = await begin();
   const first = await session.step(stepWork('grpo', rollouts, { reference: start.folder }), control);
