@@ -2,10 +2,8 @@
 
 import { Command } from 'commander';
 import type { Config } from '../config/index.js';
-import { homeFolder } from '../config/index.js';
 import { InvalidInputError, NotFoundError, UnavailableError } from '../errors.js';
-import { createPriority, type LoopStatus, readLoopState, regrade } from '../loop/index.js';
-import { ensureModel } from '../model/index.js';
+import { createPriority, type LoopStatus, type Regraded, readLoopState, regrade } from '../loop/index.js';
 import { openScorers } from '../reward/index.js';
 import { createTokenizer } from '../tokenizer/index.js';
 import { openIndex, openPolicyModel } from './application.js';
@@ -13,6 +11,7 @@ import { type CliContext, contextOf } from './context.js';
 import { counted } from './counted.js';
 import { openConfiguredLoop } from './loop-house.js';
 import { withStore } from './store.js';
+import { auditorOf } from './trajectories/auditor.js';
 
 interface ServerFlags {
   readonly url?: string;
@@ -188,23 +187,31 @@ function regradeCommand(): Command {
     .description('grade stored answers anew, after the rules of rewards changed')
     .option('--unlabelled', 'also those that nobody labelled: by the judge or the vote of their group')
     .action(async (flags: { unlabelled?: boolean }, self: Command) => {
-      const { config, output, signal } = contextOf(self);
-      const model = await ensureModel(config.model.policy, homeFolder(config), {
-        onNote: output.note,
-        signal,
-      });
+      const context = contextOf(self);
+      const { config, output, signal } = context;
+      const { modelDigest, tokenizer } = await auditorOf(context);
       const { rewardRule: rule, formatWeight, searchCost } = config.training;
       const options = {
         ...(await openScorers(config.reward)),
-        tokenizer: createTokenizer(await model.readTokenizer()),
+        modelDigest,
+        tokenizer: createTokenizer(tokenizer),
         settings: { rule, formatWeight, searchCost },
         majority: config.reward.majority,
         withUnlabelled: flags.unlabelled ?? false,
         signal,
       };
       const done = await withStore(config, (store) => regrade(store, options));
-      output.result(done, `${counted(done.graded, 'answer')} graded; nobody can tell of ${done.left}`);
+      output.result(done, regradedText(done));
     });
+}
+
+function regradedText({ graded, left, otherModel, quarantined }: Regraded): string {
+  const skipped = [
+    ...(otherModel > 0 ? [`${otherModel} of other models`] : []),
+    ...(quarantined > 0 ? [`${quarantined} quarantined`] : []),
+  ];
+  const others = skipped.length === 0 ? '' : `; skipped: ${skipped.join(', ')}`;
+  return `${counted(graded, 'answer')} graded; nobody can tell of ${left}${others}`;
 }
 
 function statusText(status: LoopStatus): string {
@@ -213,7 +220,7 @@ function statusText(status: LoopStatus): string {
   const unusable = Object.entries(labels.logged_unusable).map(([reason, count]) => `  ${count}  ${reason}`);
   return [
     `${status.state}${why === null ? '' : `: ${why}`}`,
-    `step      ${status.step}, mode ${status.mode}`,
+    `step      ${status.step}, mode ${status.mode}, ${status.algorithm}`,
     `live      ${status.live}`,
     `versions  ${counts.published} published, ${counts.refused} refused, ${counts.rolled_back} rolled back`,
     `labels    ${counted(labels.answers, 'answer')}; ${counted(labels.questions_to_train_on, 'question')} to train on, ${labels.questions_to_judge_by} to judge by, ${counted(labels.pairs, 'pair')}`,

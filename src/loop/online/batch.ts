@@ -14,7 +14,7 @@ import { rollIdle } from './idle-rollouts.js';
 import type { AnswerPair, KnownAnswer, LabelIndex } from './labels.js';
 import { clusterOf } from './logged.js';
 import { loggedAnswers, usablePairs, whyNotLogged } from './logged-answers.js';
-import type { AnswerToGrade, GradedAnswer } from './rewards.js';
+import { type AnswerToGrade, COMPARED, type GradedAnswer } from './rewards.js';
 
 export interface Batch {
   readonly rollouts: readonly BatchItem[];
@@ -170,7 +170,7 @@ function comparedItems(
     const record = { ...(records.get(origin.head.id) as TrajectoryRecord), groupId };
     return {
       ...itemOf(house, { origin, record, given: reward }, reward),
-      graded: { source: 'feedback', rule: 'preferred_over' },
+      graded: { source: 'feedback', rule: COMPARED },
       isCompared: true,
     };
   });

@@ -28,6 +28,9 @@ export interface GradedAnswer {
   readonly rule: string;
 }
 
+/** Rule of a grade that only says which of two answers is better. */
+export const COMPARED = 'preferred_over';
+
 /** One result for each answer, in their order; null: nobody can tell. @throws {UnavailableError} a program is away */
 export type GradeAnswers = (
   answers: readonly AnswerToGrade[],

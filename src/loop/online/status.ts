@@ -17,6 +17,7 @@ export interface LoopFacts {
   readonly loggedUnusable: Readonly<Record<string, number>>;
   readonly pairs: number;
   readonly mode: 'replay' | 'logged';
+  readonly algorithm: string;
   readonly progress: { readonly done: number; readonly total: number } | null;
   readonly busy: boolean;
   readonly yields: number;
@@ -34,6 +35,7 @@ export function statusOf(state: LoopState, facts: LoopFacts) {
     waits_for: state.waitsFor,
     last_error: facts.lastError,
     mode: facts.mode,
+    algorithm: facts.algorithm,
     step: state.step,
     live: state.live,
     start: state.start,
@@ -93,6 +95,7 @@ export function factsOf(
     loggedUnusable: unusable,
     pairs: usablePairs({ ...house, settings }, labels, known).length,
     mode: settings.mode,
+    algorithm: settings.algorithm,
     busy: priority.busy,
     yields: priority.yields,
   };
