@@ -1,16 +1,18 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { Command } from 'commander';
 import { dataFolder } from '../../config/index.js';
 import type { Engine } from '../../engine/index.js';
 import { IntegrityError, NotFoundError } from '../../errors.js';
-import { loopFolder, versionsOf } from '../../loop/index.js';
+import { type FoundVersion, findVersion, loopFolder } from '../../loop/index.js';
 import type { TrajectoryRecord } from '../../trajectory/index.js';
 import { openIndex, openPolicyModel } from '../application.js';
 import { type CliContext, contextOf } from '../context.js';
 import { counted } from '../counted.js';
 import { withStore } from '../store.js';
-import { type ReplayReport, replayRecord } from './replay.js';
+import { BASE, type ReplayReport, replayRecord, versionOf } from './replay.js';
+
+interface Replay extends ReplayReport {
+  readonly policy: { readonly version: string; readonly from: 'base' | 'configured' | FoundVersion['kind'] };
+}
 
 /** Below this the policy is the same: prompts and answers are read in pieces of other sizes than then. */
 const MEAN_TOLERANCE = 0.01;
@@ -34,10 +36,7 @@ export function replayCommand(): Command {
     });
 }
 
-async function replay(
-  record: TrajectoryRecord,
-  { config, output, signal }: CliContext,
-): Promise<ReplayReport> {
+async function replay(record: TrajectoryRecord, { config, output, signal }: CliContext): Promise<Replay> {
   const progress = output.progress();
   const start = { onProgress: progress.on, onNote: output.note, signal };
   const policy = await openPolicyModel(config, start).finally(() => progress.stop());
@@ -47,11 +46,13 @@ async function replay(
       throw new IntegrityError(
         `recorded with model ${record.modelDigest}, the configured one is ${modelDigest}: model.policy or engine.precision differ`,
       );
-    await loadPublished(record, policy.engine, versionsOf(loopFolder(dataFolder(config))));
+    const version = versionOf(record);
+    const from = await loadVersion(version, policy.engine, loopFolder(dataFolder(config)));
     const retriever = record.searches.length > 0 ? await openIndex(config, start) : null;
     progress.stop();
     try {
-      return await replayRecord(record, policy.engine, retriever, signal);
+      const report = await replayRecord(record, policy.engine, retriever, signal);
+      return { ...report, policy: { version, from } };
     } finally {
       await retriever?.close();
     }
@@ -61,27 +62,54 @@ async function replay(
   }
 }
 
-/** Versions that the loop published are not among the configured ones. */
-async function loadPublished({ versions }: TrajectoryRecord, engine: Engine, folder: string): Promise<void> {
-  const known = new Set(engine.listAdapters().map(({ version }) => version));
-  for (const version of new Set(versions.map(({ adapterVersion }) => adapterVersion))) {
-    const published = join(folder, version);
-    if (!known.has(version) && existsSync(published)) await engine.loadAdapter(version, published);
-  }
+/**
+ * Versions that the loop made are not among the configured ones.
+ * @throws {NotFoundError} the version is nowhere any more; {IntegrityError} its files hold another one
+ */
+async function loadVersion(
+  version: string,
+  engine: Engine,
+  folder: string,
+): Promise<Replay['policy']['from']> {
+  if (version === BASE) return 'base';
+  if (engine.listAdapters().some((adapter) => adapter.version === version)) return 'configured';
+  const found = await findVersion(folder, version);
+  if (found === null)
+    throw new NotFoundError(
+      `version ${version} is gone: it is not configured, and neither among the published versions nor among the checkpoints in ${folder}`,
+    );
+  const loaded = await engine.loadAdapter(version, found.folder);
+  if (loaded.version !== version)
+    throw new IntegrityError(
+      `${found.folder} holds version ${loaded.version}, expected ${version}: it was changed`,
+    );
+  return found.kind;
 }
 
-function textOf(report: ReplayReport, isSame: boolean): string {
-  const { scored, tokens, meanDifference, largestDifference, largestAt, changedTokens, changedSearches } =
-    report;
+const FROM = {
+  base: 'the base model',
+  configured: 'configured',
+  published: 'published by the loop',
+  checkpoint: 'a checkpoint of the loop',
+} as const;
+
+function textOf(report: Replay, isSame: boolean): string {
+  const { scored, tokens, meanDifference, largestDifference, largestAt, changedTokens, policy } = report;
   return [
+    `version ${policy.version} (${FROM[policy.from]})`,
     `sampled ${scored} of ${counted(tokens, 'token')}; scored again:`,
     `log-probabilities differ by ${meanDifference.toFixed(5)} on average, at most ${largestDifference.toFixed(5)} (token ${largestAt ?? '-'})`,
     changedTokens === null
       ? 'not greedy: there is no one text to come out again'
       : `greedy: ${changedTokens === 0 ? 'every token is the likeliest again' : `not the likeliest now: ${counted(changedTokens, 'token')}`}`,
-    changedSearches === null
-      ? 'searches were not repeated: none, or the index has changed since'
-      : `searches that gave other passages: ${changedSearches}`,
+    searchText(report),
     isSame ? 'the record holds' : 'THE RECORD DOES NOT COME OUT THE SAME',
   ].join('\n');
+}
+
+function searchText({ index, changedSearches }: ReplayReport): string {
+  if (index === null) return 'nothing was searched';
+  return changedSearches === null
+    ? `searches were not repeated: the index was ${index.recorded ?? 'not named'} then, and is ${index.present} now`
+    : `searches that gave other passages: ${changedSearches}`;
 }

@@ -20,8 +20,10 @@ export interface ReplayReport {
    * for records that were not greedy.
    */
   readonly changedTokens: number | null;
-  /** Searches whose passages are not the same now; null where the index has changed or there is none. */
+  /** Searches whose passages are not the same now; null where they were not repeated. */
   readonly changedSearches: number | null;
+  /** Snapshots of the index, then and now; null where nothing was searched. They differ: searches are not repeated. */
+  readonly index: { readonly recorded: string | null; readonly present: string } | null;
 }
 
 /**
@@ -35,8 +37,8 @@ export async function replayRecord(
   retriever: Pick<Retriever, 'search' | 'snapshotId'> | null,
   signal: AbortSignal,
 ): Promise<ReplayReport> {
-  const version = record.versions[0]?.adapterVersion ?? 'base';
-  const adapter = version === 'base' ? null : version;
+  const version = versionOf(record);
+  const adapter = version === BASE ? null : version;
   const sequence = await generator.open({ adapter, maxLength: record.tokenIds.length + 1, signal });
   const isGreedy = greedy(record.sampling);
   let scored = 0;
@@ -66,8 +68,16 @@ export async function replayRecord(
     largestAt,
     changedTokens: isGreedy ? changed : null,
     changedSearches: await changedSearches(record, retriever, signal),
+    index: retriever === null ? null : { recorded: record.indexSnapshotId, present: retriever.snapshotId },
   };
 }
+
+/** Version without an adapter. */
+export const BASE = 'base';
+
+/** A record is of one version from its first token to its last. */
+export const versionOf = ({ versions }: Pick<TrajectoryRecord, 'versions'>): string =>
+  versions[0]?.adapterVersion ?? BASE;
 
 const isSampled = ({ origin }: TrajectoryRecord, at: number): boolean =>
   origin[at] === 'policy' || origin[at] === 'policyInformation';

@@ -1,5 +1,5 @@
 export type { LoopControl, LoopTraffic } from './control.js';
-export { versionsOf } from './house.js';
+export { type FoundVersion, findVersion } from './find-version.js';
 export type { OnlineLoop } from './online-loop.js';
 export { type LoopOptions, loopFolder, type OpenedLoop, openLoop } from './open-loop.js';
 export { createPriority, type Priority, type PrioritySettings } from './priority.js';
