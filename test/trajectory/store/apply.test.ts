@@ -59,6 +59,21 @@ const DELETED = {
   adapters: [{ digest: 'v1', records: 1 }],
 };
 
+test('a store from before rollouts knew their origin is taken over as it is', async () => {
+  const older = await connectDatabase<StoreTables>({ kind: 'sqlite', path: join(folder, 'older.db') });
+  try {
+    await migrate(older, 'trajectory', MIGRATIONS.slice(0, 4));
+    const { origin_id: _none, ...head } = encodeRecord(makeRecord('a'), notes()).head;
+    const row = { ...head, stored_at: 1, audit_state: 'clean' } as const;
+    await older.query.insertInto('trajectories').values(row).execute();
+    await migrate(older, 'trajectory', MIGRATIONS);
+    const found = await older.query.selectFrom('trajectories').select(['id', 'origin_id']).execute();
+    expect(found).toEqual([{ id: 'a', origin_id: null }]);
+  } finally {
+    await older.close();
+  }
+});
+
 test('a log that cannot be cleared costs no report, and is cleared with the next write', async () => {
   const tries: boolean[] = [];
   let isBroken = true;
