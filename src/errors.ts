@@ -105,6 +105,13 @@ export class UnavailableError extends SearchloopError {
   }
 }
 
+/** A service that was asked does not take this very request: to ask it again is of no use, others may pass. */
+export class RefusedError extends SearchloopError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('refused', message, options);
+  }
+}
+
 /** The model produced a non-finite number. The sequence ends; others go on. */
 export class NonFiniteError extends SearchloopError {
   constructor(message: string, options?: ErrorOptions) {

@@ -206,9 +206,11 @@ const training = z.strictObject({
     .describe('In sft, power of 1 - p in the weight of a token; 0 weighs all alike.'),
   maxStaleness: int(0, 1000).default(4).describe('Rollouts older than this many versions are dropped.'),
   rewardRule: z
-    .enum(['outcome', 'outcome+format', 'outcome+format-score'])
+    .enum(['outcome', 'outcome+format', 'outcome+format-score', 'f1', 'sub-exact-match'])
     .default('outcome')
-    .describe('Reward of a rollout.'),
+    .describe(
+      'Reward of a rollout: exact match, that with its format, words in common, or a gold answer as a part of it.',
+    ),
   formatWeight: z.number().min(0).max(1).default(0.1).describe('Part of the format in it.'),
   searchCost: z.number().min(0).default(0).describe('Taken off the reward for each search.'),
   actionBudget: preset(int(1, 64)).describe('rollout.actionBudget in training.'),

@@ -47,8 +47,7 @@ export async function gradeAll(
     await fill(results, items, scorer, 'gold', ({ label }) => label.kind === 'gold', options.signal);
   if (judge !== null)
     await fill(results, items, judge, 'judge', ({ label }) => label.kind === 'none', options.signal);
-  if (majority)
-    for (const [at, item] of items.entries()) if (item.label.kind === 'none') results[at] ??= voted(item);
+  if (majority) vote(results, items);
   return results;
 }
 
@@ -84,6 +83,14 @@ async function fill(
 function itemOf({ record, label }: GradedItem): ScoredItem {
   const { id, question, answer } = record;
   return { id, question, answer, goldAnswers: label.kind === 'gold' ? label.answers : [], record };
+}
+
+/** Of groups of which the judge told nothing: a verdict and a vote are no common scale, and a group's rewards are compared. */
+function vote(results: (GradeResult | null)[], items: readonly GradedItem[]): void {
+  const groupOf = ({ record }: GradedItem): string => record.groupId ?? record.id;
+  const judged = new Set(items.filter((_, at) => results[at]?.source === 'judge').map(groupOf));
+  for (const [at, item] of items.entries())
+    if (item.label.kind === 'none' && !judged.has(groupOf(item))) results[at] ??= voted(item);
 }
 
 function voted({ record, groupAnswers }: GradedItem): GradeResult | null {

@@ -7,9 +7,16 @@ import { exactMatch, f1Score, subExactMatch } from './match.js';
 
 /**
  * `outcome`: EM. `outcome+format` (SSRL eq. 7): right and well-formed 1, right and ill-formed 1 - w, wrong and
- * well-formed w, else 0. `outcome+format-score` (SSRL's released code): (1 - w) EM + w s.
+ * well-formed w, else 0. `outcome+format-score` (SSRL's released code): (1 - w) EM + w s. `f1`: words in common with a
+ * gold answer. `sub-exact-match`: 1 where a gold answer is part of the answer; a long answer that names many things earns it too.
  */
-export const REWARD_RULES = ['outcome', 'outcome+format', 'outcome+format-score'] as const;
+export const REWARD_RULES = [
+  'outcome',
+  'outcome+format',
+  'outcome+format-score',
+  'f1',
+  'sub-exact-match',
+] as const;
 export type RewardRule = (typeof REWARD_RULES)[number];
 
 export interface RewardSettings {
@@ -25,6 +32,8 @@ export const DEFAULT_REWARD: RewardSettings = { rule: 'outcome', formatWeight: 0
 /** What a reward is made of. */
 export interface RewardParts {
   readonly em: 0 | 1;
+  readonly subEm: 0 | 1;
+  readonly f1: number;
   readonly formatScore: number;
   readonly wellFormed: boolean;
   readonly searches: number;
@@ -32,21 +41,29 @@ export interface RewardParts {
 
 export interface RewardedRecord extends RewardParts {
   readonly reward: number;
-  readonly subEm: 0 | 1;
-  readonly f1: number;
 }
 
-/** r = rule(EM, format) - searchCost * searches. */
+/** r = rule(match, format) - searchCost * searches. */
 export function rewardOf(parts: RewardParts, settings: RewardSettings = DEFAULT_REWARD): number {
   const { formatWeight: w, searchCost } = settings;
   return outcomeOf(parts, settings.rule, w) - searchCost * parts.searches;
 }
 
-function outcomeOf({ em, formatScore: s, wellFormed }: RewardParts, rule: RewardRule, w: number): number {
-  if (rule === 'outcome') return em;
-  if (rule === 'outcome+format-score') return (1 - w) * em + w * s;
-  if (em === 1) return wellFormed ? 1 : 1 - w;
-  return wellFormed ? w : 0;
+function outcomeOf(parts: RewardParts, rule: RewardRule, w: number): number {
+  const { em, subEm, f1, formatScore: s, wellFormed } = parts;
+  switch (rule) {
+    case 'outcome':
+      return em;
+    case 'f1':
+      return f1;
+    case 'sub-exact-match':
+      return subEm;
+    case 'outcome+format-score':
+      return (1 - w) * em + w * s;
+    case 'outcome+format':
+      if (em === 1) return wellFormed ? 1 : 1 - w;
+      return wellFormed ? w : 0;
+  }
 }
 
 /**
@@ -63,14 +80,11 @@ export function scoreRecord(
   const { score, wellFormed } = formatScore(formatParts(record, tokenizer));
   const parts: RewardParts = {
     em: exactMatch(answer, golds),
+    subEm: subExactMatch(answer, golds),
+    f1: f1Score(answer, golds),
     formatScore: score,
     wellFormed,
     searches: record.searches.length,
   };
-  return {
-    ...parts,
-    reward: rewardOf(parts, settings),
-    subEm: subExactMatch(answer, golds),
-    f1: f1Score(answer, golds),
-  };
+  return { ...parts, reward: rewardOf(parts, settings) };
 }

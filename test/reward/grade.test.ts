@@ -58,6 +58,24 @@ test('the vote of the group where a judge is missing or cannot tell', async () =
   expect(await values(null, false)).toEqual([null, null, null, null]);
 });
 
+test('one scale in a group: where the judge can tell of some answers only, no vote speaks for the others', async () => {
+  const ofGroup = (id: string, answer: string) => {
+    const item = { record: { ...makeRecord(id, { answer }), groupId: id[0] as string }, label: none };
+    return { ...item, groupAnswers: ['Nice', 'Nice', 'Lyon'] };
+  };
+  const items = ['a1', 'a2', 'b1', 'b2'].map((id) => ofGroup(id, 'Nice'));
+  const judge: Scorer = {
+    name: 'judge',
+    score: async (asked) => asked.map(({ id }) => (id === 'a1' ? 0.4 : null)),
+  };
+  expect(await gradeAll(items, { tokenizer, judge, majority: true })).toEqual([
+    { value: 0.4, source: 'judge', rule: 'judge' },
+    null,
+    { value: 1, source: 'majority', rule: 'majority' },
+    { value: 1, source: 'majority', rule: 'majority' },
+  ]);
+});
+
 test('a scorer takes the place of the rule, for gold answers only', async () => {
   const own = scorer('http', 3);
   const items = [item('Paris', gold('Paris')), item('Paris', reward(0.1)), item('Paris', none)];

@@ -1,4 +1,5 @@
-import { DEFAULT_REWARD, rewardOf, scoreRecord } from '../../src/reward/index.js';
+import { configSchema } from '../../src/config/index.js';
+import { DEFAULT_REWARD, REWARD_RULES, rewardOf, scoreRecord } from '../../src/reward/index.js';
 import { fixture } from '../support/fixtures.js';
 import { createKit, doneOf } from '../support/rollout-kit.js';
 
@@ -14,7 +15,7 @@ test('outcome and format: the four values of the paper and the released continuo
   const { outcomeAndFormat } = fixture<{ outcomeAndFormat: Case[] }>('losses', 'rewards.json');
   expect(outcomeAndFormat.length).toBeGreaterThan(10);
   for (const { em, wellFormed, formatScore, reward, ssrlReleased } of outcomeAndFormat) {
-    const parts = { em, wellFormed, formatScore, searches: 0 };
+    const parts = { em, subEm: em, f1: em, wellFormed, formatScore, searches: 0 };
     expect(rewardOf(parts)).toBe(em);
     expect(rewardOf(parts, { ...DEFAULT_REWARD, rule: 'outcome+format' })).toBeCloseTo(reward, 9);
     expect(rewardOf(parts, { ...DEFAULT_REWARD, rule: 'outcome+format-score' })).toBeCloseTo(ssrlReleased, 9);
@@ -22,7 +23,7 @@ test('outcome and format: the four values of the paper and the released continuo
 });
 
 test('each search takes its cost off', () => {
-  const parts = { em: 1 as const, wellFormed: true, formatScore: 1, searches: 3 };
+  const parts = { em: 1, subEm: 1, f1: 1, wellFormed: true, formatScore: 1, searches: 3 } as const;
   expect(rewardOf(parts, { ...DEFAULT_REWARD, searchCost: 0.05 })).toBeCloseTo(0.85, 12);
 });
 
@@ -44,6 +45,22 @@ test('a record is scored by its answer, not by what passages say', async () => {
     searches: 1,
   });
   expect(scoreRecord(record, kit.tokenizer, ['Portugal']).reward).toBe(0);
+});
+
+test('words in common, or a gold answer as a part, where the configuration asks for them', async () => {
+  const kit = createKit({ turns: ['<think>so</think><answer>It is Lisbon, of course</answer>'] });
+  const { record } = doneOf(await kit.events());
+  const rewards = REWARD_RULES.map((rule) => {
+    const { rewardRule } = configSchema.parse({ training: { rewardRule: rule } }).training;
+    const settings = { ...DEFAULT_REWARD, rule: rewardRule };
+    return [rule, scoreRecord(record, kit.tokenizer, ['Lisbon', 'Lisbon city'], settings).reward];
+  });
+  expect(Object.fromEntries(rewards)).toMatchObject({
+    outcome: 0,
+    f1: 2 / 6,
+    'sub-exact-match': 1,
+  });
+  expect(configSchema.shape.training.unwrap().shape.rewardRule.unwrap().options).toEqual([...REWARD_RULES]);
 });
 
 test('no answer: nothing but what the format earns', async () => {

@@ -2,7 +2,7 @@
 // that the judge is told not to obey; only a verdict of the agreed form counts.
 
 import { z } from 'zod';
-import { IntegrityError } from '../../errors.js';
+import { IntegrityError, RefusedError } from '../../errors.js';
 import { postJson } from './post-json.js';
 import type { ScoredItem, Scorer } from './scorer.js';
 
@@ -17,6 +17,8 @@ export interface JudgeOptions {
   readonly timeoutMs?: number;
   readonly retries?: number;
   readonly retryDelayMs?: number;
+  /** Told of answers that the judge would not judge, and why. */
+  readonly onNote?: ((line: string) => void) | undefined;
 }
 
 const INSTRUCTION = [
@@ -31,8 +33,9 @@ const INSTRUCTION = [
 const LONGEST_EVIDENCE = 8000;
 const LONGEST_ANSWER = 4000;
 
+/** A judge that will not say anything leaves the content, or the message, away. */
 const completion = z.object({
-  choices: z.array(z.object({ message: z.object({ content: z.string().nullable() }) })).min(1),
+  choices: z.array(z.object({ message: z.object({ content: z.string().nullish() }).nullish() })),
 });
 const verdict = z.object({ score: z.number().min(0).max(1).nullable() });
 
@@ -43,44 +46,70 @@ export function createJudge(options: JudgeOptions): Scorer {
     name: `judge:${options.model}@${url}#${votes}`,
     async score(items, signal) {
       const rewards = new Array<number | null>(items.length).fill(null);
+      const refusals: string[] = [];
       let next = 0;
       const work = async (): Promise<void> => {
         while (next < items.length) {
+          const item = items[next] as ScoredItem;
           const at = next++;
-          rewards[at] = await judge(url, items[at] as ScoredItem, options, votes, signal);
+          const ask = () => reply(url, item, options, votes > 1, signal);
+          rewards[at] = await judge(item, ask, votes, (why) => refusals.push(why));
         }
       };
       await Promise.all(Array.from({ length: Math.min(concurrency, items.length) }, work));
+      if (refusals.length > 0)
+        options.onNote?.(
+          `the judge would not judge ${refusals.length} of ${items.length} answers; of the first: ${refusals[0]}`,
+        );
       return rewards;
     },
   };
 }
 
-/** Mean of the verdicts; null where none is one. A missing answer is wrong without asking. */
+/**
+ * Mean of the verdicts; null where none is one. A missing answer is wrong without asking. What the judge refuses to read
+ * it will refuse again: the other answers must not wait for it.
+ */
 async function judge(
-  url: string,
   item: ScoredItem,
-  options: JudgeOptions,
+  ask: () => Promise<string | null>,
   votes: number,
-  signal: AbortSignal | undefined,
+  onRefusal: (why: string) => void,
 ): Promise<number | null> {
   if (item.answer === null || item.answer.trim() === '') return 0;
   const scores: number[] = [];
-  for (let vote = 0; vote < votes; vote++) {
-    const { apiKey, timeoutMs = 60_000, retries = 2, retryDelayMs = 500 } = options;
-    const value = await postJson(url, requestOf(item, options.model, votes > 1), {
-      headers: apiKey ? { authorization: `Bearer ${apiKey}` } : {},
-      timeoutMs,
-      retries,
-      retryDelayMs,
-      signal,
-    });
-    const parsed = completion.safeParse(value);
-    if (!parsed.success) throw new IntegrityError(`${url}: the answer is no chat completion`);
-    const score = verdictOf(parsed.data.choices[0]?.message.content ?? '');
-    if (score !== null) scores.push(score);
+  try {
+    for (let vote = 0; vote < votes; vote++) {
+      const said = await ask();
+      if (said === null) throw new RefusedError('the reply has no content');
+      const score = verdictOf(said);
+      if (score !== null) scores.push(score);
+    }
+  } catch (error) {
+    if (!(error instanceof RefusedError)) throw error;
+    onRefusal(error.message);
   }
   return scores.length === 0 ? null : scores.reduce((sum, score) => sum + score, 0) / scores.length;
+}
+
+/** Null where it has no content. @throws {RefusedError} the judge does not take this item */
+async function reply(
+  url: string,
+  item: ScoredItem,
+  { model, apiKey, timeoutMs = 60_000, retries = 2, retryDelayMs = 500 }: JudgeOptions,
+  sampled: boolean,
+  signal: AbortSignal | undefined,
+): Promise<string | null> {
+  const value = await postJson(url, requestOf(item, model, sampled), {
+    headers: apiKey ? { authorization: `Bearer ${apiKey}` } : {},
+    timeoutMs,
+    retries,
+    retryDelayMs,
+    signal,
+  });
+  const parsed = completion.safeParse(value);
+  if (!parsed.success) throw new IntegrityError(`${url}: the answer is no chat completion`);
+  return parsed.data.choices[0]?.message?.content ?? null;
 }
 
 function requestOf(item: ScoredItem, model: string, sampled: boolean) {

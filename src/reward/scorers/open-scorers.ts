@@ -10,8 +10,12 @@ export interface Scorers {
   readonly judge: Scorer | null;
 }
 
-/** What the settings name. @throws {ConfigError} a module that cannot be loaded */
-export async function openScorers(settings: RewardConfig): Promise<Scorers> {
+/**
+ * What the settings name.
+ * @param onNote  told of answers that the judge would not judge
+ * @throws {ConfigError} a module that cannot be loaded
+ */
+export async function openScorers(settings: RewardConfig, onNote?: (line: string) => void): Promise<Scorers> {
   const { httpUrl, module, judgeUrl, judgeModel, judgeKey, judgeVotes } = settings;
   const scorer =
     httpUrl !== null
@@ -22,6 +26,6 @@ export async function openScorers(settings: RewardConfig): Promise<Scorers> {
   const judge =
     judgeUrl === null
       ? null
-      : createJudge({ baseUrl: judgeUrl, model: judgeModel, apiKey: judgeKey, votes: judgeVotes });
+      : createJudge({ baseUrl: judgeUrl, model: judgeModel, apiKey: judgeKey, votes: judgeVotes, onNote });
   return { scorer, judge };
 }

@@ -1,7 +1,7 @@
 // POSTs JSON and reads JSON, with a time limit, a size limit and a few tries.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CancelledError, UnavailableError } from '../../errors.js';
+import { CancelledError, RefusedError, UnavailableError } from '../../errors.js';
 
 export interface PostOptions {
   readonly headers?: Readonly<Record<string, string>>;
@@ -13,10 +13,15 @@ export interface PostOptions {
 }
 
 const MOST_BYTES = 16 << 20;
+/** Characters of a refusal that are told. */
+const MOST_SAID = 200;
+/** Of 400 to 499: who may ask, where, and how often; what was asked has no part in it. */
+const NOT_OF_THE_REQUEST: ReadonlySet<number> = new Set([401, 403, 404, 408, 429]);
 
 /**
  * @returns the parsed answer
- * @throws {UnavailableError} no good answer came; {CancelledError} the signal fired
+ * @throws {UnavailableError} no good answer came; {RefusedError} this very body is not taken;
+ * {CancelledError} the signal fired
  */
 export async function postJson(url: string, body: unknown, options: PostOptions): Promise<unknown> {
   for (let tries = 0; ; tries++) {
@@ -46,14 +51,22 @@ async function attempt(url: string, body: unknown, options: PostOptions): Promis
     });
     const text = await readText(response);
     if (response.ok) return { ok: true, value: JSON.parse(text) };
-    const mayPass = response.status === 408 || response.status === 429 || response.status >= 500;
-    const error = new UnavailableError(`${url}: answered ${response.status}`);
-    return { ok: false, mayPass, error };
+    return { ok: false, ...failureOf(url, response.status, text) };
   } catch (cause) {
     if (signal?.aborted) throw new CancelledError();
     const reason = timeout.aborted ? `no answer within ${timeoutMs} ms` : (cause as Error).message;
     return { ok: false, mayPass: true, error: new UnavailableError(`${url}: ${reason}`, { cause }) };
   }
+}
+
+function failureOf(url: string, status: number, text: string): { mayPass: boolean; error: Error } {
+  const said = text.replace(/\s+/gu, ' ').trim().slice(0, MOST_SAID);
+  const message = `${url}: answered ${status}${said === '' ? '' : `: ${said}`}`;
+  const isRefusal = status >= 400 && status < 500 && !NOT_OF_THE_REQUEST.has(status);
+  return {
+    mayPass: status === 408 || status === 429 || status >= 500,
+    error: isRefusal ? new RefusedError(message) : new UnavailableError(message),
+  };
 }
 
 async function readText(response: Response): Promise<string> {

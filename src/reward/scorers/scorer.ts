@@ -18,7 +18,8 @@ export interface Scorer {
   readonly name: string;
   /**
    * One reward for each item, in their order; null where there is no telling.
-   * @throws {UnavailableError} the one that computes them cannot be had; {IntegrityError} it gave something else
+   * @throws {UnavailableError} the one that computes them cannot be had; {IntegrityError} it gave something else;
+   * {RefusedError} it does not take these items
    */
   score(items: readonly ScoredItem[], signal?: AbortSignal): Promise<(number | null)[]>;
 }

@@ -134,6 +134,39 @@ describe('judge', () => {
     await expect(judge.score([item('e')])).rejects.toThrow(IntegrityError);
   });
 
+  test('what it refuses to read, or answers without a word, has no verdict; the others have theirs', async () => {
+    const long = `too long ${'x'.repeat(500)}`;
+    replies = (body: { messages: { content: string }[] }) => {
+      const { answer } = JSON.parse(body.messages[1]?.content ?? '') as { answer: string };
+      if (answer === 'refused') return { status: 400, body: long };
+      if (answer === 'silent') return { body: { choices: [{ message: { refusal: 'no' } }] } };
+      return answer === 'cut' ? { body: { choices: [] } } : says('{"score": 1}');
+    };
+    const notes: string[] = [];
+    const judge = createJudge({
+      baseUrl: url,
+      model: 'wise',
+      concurrency: 1,
+      onNote: (line) => notes.push(line),
+    });
+    const items = ['refused', 'Paris', 'silent', 'cut'].map((answer) => item(answer, answer));
+    expect(await judge.score(items)).toEqual([null, 1, null, null]);
+    expect(requests).toHaveLength(4);
+    expect(notes).toEqual([
+      expect.stringMatching(/would not judge 3 of 4 answers.*answered 400: too long x{191}$/),
+    ]);
+  });
+
+  test.each([401, 403, 404])(
+    'a key or an address that is wrong (%i) is nothing that an item could help',
+    async (status) => {
+      replies = () => ({ status, body: { error: 'who are you?' } });
+      const failed = createJudge({ baseUrl: url, model: 'wise' }).score([item('a')]);
+      await expect(failed).rejects.toThrow('who are you?');
+      await expect(failed).rejects.toThrow(UnavailableError);
+    },
+  );
+
   test.each([
     ['{"score": 1}', 1],
     ['```json\n{"score": 0.25}\n```', 0.25],
