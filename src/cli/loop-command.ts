@@ -192,7 +192,7 @@ function regradeCommand(): Command {
       const { modelDigest, tokenizer } = await auditorOf(context);
       const { rewardRule: rule, formatWeight, searchCost } = config.training;
       const options = {
-        ...(await openScorers(config.reward)),
+        ...(await openScorers(config.reward, output.note)),
         modelDigest,
         tokenizer: createTokenizer(tokenizer),
         settings: { rule, formatWeight, searchCost },
@@ -229,11 +229,12 @@ function statusText(status: LoopStatus): string {
           `judging   not possible yet: a verdict takes ${labels.questions_needed_to_judge} questions; name a file of them in loop.gateData`,
         ]
       : []),
+    ...Object.entries(labels.unused).map(([reason, count]) => `unused    ${count}  ${reason}`),
     ...(status.mode === 'logged' ? [`logged    ${labels.logged_usable} can be used; not:`, ...unusable] : []),
     ...(watch === null
       ? []
       : [
-          `watched   ${watch.version.slice(0, 12)} against ${watch.against.slice(0, 12)}: ${counted(watch.pairs, 'pair')}`,
+          `watched   ${watch.version.slice(0, 12)} against ${watch.against.slice(0, 12)}: ${counted(watch.pairs, 'pair')}${watch.beyond_share > 0 ? `; ${counted(watch.beyond_share, 'label')} beyond the share of a key` : ''}`,
         ]),
     ...(gate === null ? [] : [`gate      ${gate.version.slice(0, 12)} ${gate.verdict}`]),
     ...(gate?.tests.map(({ passed, words }) => `  ${passed ? 'yes' : 'no '}  ${words}`) ?? []),

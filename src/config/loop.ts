@@ -39,7 +39,9 @@ export const loop = z.strictObject({
     .min(0)
     .max(1)
     .default(0.25)
-    .describe('Most of the questions of a step whose labels come from one key; an admin has no limit.'),
+    .describe(
+      'Most of a step, and of the outcomes that a watch counts, whose labels come from one key; an admin has no limit.',
+    ),
   exploreShare: z
     .number()
     .min(0)
@@ -98,7 +100,9 @@ export const loop = z.strictObject({
     .describe('Share of the requests that try a new version before it goes live; 0 lets it go live at once.'),
   watchMinPairs: int(1, 1_000_000)
     .default(50)
-    .describe('Labelled answers of each version before a new one may be rolled back for what users say.'),
+    .describe(
+      'Labelled answers of each version before a new one may be rolled back for what users say; one key gives at most loop.keyShare of them.',
+    ),
   watchMaxPairs: int(1, 1_000_000).default(400).describe('After so many it is kept.'),
   watchMargin: z
     .number()

@@ -7,8 +7,6 @@ import { join } from 'node:path';
 import { CancelledError } from '../../errors.js';
 import type { Tokenizer } from '../../tokenizer/index.js';
 import {
-  AdaptiveKl,
-  type Carried,
   type CommitReport,
   checkpointFolder,
   derivedSeed,
@@ -17,8 +15,6 @@ import {
   openFigures,
   pruneCheckpoints,
   type RunFigures,
-  type RunningBaselineState,
-  RunningBaselines,
   type RunSettings,
   readMetrics,
   type StepWork,
@@ -26,6 +22,7 @@ import {
 } from '../../training/index.js';
 import { audit } from '../../trajectory/index.js';
 import { writeFileAtomic } from '../../util/atomic-file.js';
+import { type Learned, learnedSoFar } from './learned.js';
 import type { LockStepRollouts } from './lock-step-rollouts.js';
 import { handOver, type TrainingOutcome } from './outcome.js';
 import {
@@ -78,8 +75,7 @@ export async function trainRl(parts: RlParts, events: RlEvents = {}): Promise<Tr
   const steps = rlSteps(settings, parts.questions.length);
   const written = await openFigures(run.folder, run.metrics, trainer.step);
   const validation = await openValidation(parts, written, events);
-  const baselines = baselinesOf(trainer.carried);
-  const kl = klWeight(settings, trainer.carried);
+  const learned = learnedSoFar(settings, trainer.carried);
   try {
     await validation.after(trainer.committed);
     while (trainer.step < steps) {
@@ -90,18 +86,18 @@ export async function trainRl(parts: RlParts, events: RlEvents = {}): Promise<Tr
       const { batch, quarantined } = await auditedBatch(parts, step, events);
       const rolloutSeconds = (performance.now() - begun) / 1000;
       await events.onBatch?.(batch, step);
-      const work = rlWork(parts, batch, { baselines, klBeta: kl.beta }, step, steps);
+      const work = rlWork(parts, batch, learned, step, steps);
       const report = await trainer.run(work, {
         ...(events.signal === undefined ? {} : { signal: events.signal }),
         ...(events.onTokens === undefined ? {} : { onTokens: events.onTokens }),
       });
-      for (const { question, scores } of batch) baselines.update(question.dataset, scores.reward);
-      kl.update(report.metrics.kl, batch.length);
+      for (const { question, scores } of batch) learned.baselines.update(question.dataset, scores.reward);
+      learned.follow(report.metrics.kl, batch.length);
       const figures = { ...report.metrics, ...batchFigures(batch), quarantined };
       const { tokens, seconds } = report;
       await written.step({ step, ...figures, tokens, seconds, rolloutSeconds });
       events.onStep?.({ ...report, metrics: { ...figures, rolloutSeconds } }, steps);
-      await trainer.commit({ baselines: baselines.state(), klBeta: kl.beta });
+      await trainer.commit(learned.carried());
       await validation.after(trainer.committed);
       await keepCheckpoints(parts, validation.best());
     }
@@ -109,24 +105,6 @@ export async function trainRl(parts: RlParts, events: RlEvents = {}): Promise<Tr
     await written.close();
   }
   return handOver(run, steps, await bestOrLast(parts, validation.best()));
-}
-
-function baselinesOf(carried: Carried): RunningBaselines {
-  return new RunningBaselines(carried.baselines as RunningBaselineState | undefined);
-}
-
-/** The weight of the KL: fixed, or following a target; a run that goes on has the last one. */
-function klWeight({ objective, klTarget, klHorizon }: RunSettings, carried: Carried) {
-  const beta = (carried.klBeta as number | undefined) ?? objective.klBeta;
-  const adaptive = klTarget === null ? null : new AdaptiveKl({ beta, target: klTarget, horizon: klHorizon });
-  return {
-    get beta(): number {
-      return adaptive?.beta ?? beta;
-    },
-    update(kl: number | undefined, rollouts: number): void {
-      if (kl !== undefined) adaptive?.update(kl, rollouts);
-    },
-  };
 }
 
 /** Records that break an invariant are never trained on. */
@@ -162,7 +140,7 @@ async function auditedBatch(
 function rlWork(
   { settings, run, trainer, reference }: RlParts,
   batch: readonly ScoredRollout[],
-  { baselines, klBeta }: { readonly baselines: RunningBaselines; readonly klBeta: number },
+  { baselines, klBeta }: Learned,
   step: number,
   steps: number,
 ): StepWork {

@@ -4,13 +4,15 @@
 import { randomUUID } from 'node:crypto';
 import { CancelledError } from '../../errors.js';
 import { scoreRecord } from '../../reward/index.js';
-import { derivedSeed } from '../../training/index.js';
+import { derivedSeed, selectGroups } from '../../training/index.js';
 import { audit, NO_NOTES, type RecordNotes, type TrajectoryRecord } from '../../trajectory/index.js';
 import type { ScoredRollout } from '../offline/rollout-batch.js';
+import type { Attempt } from './attempt.js';
 import { chooseQuestions, type Place } from './choose-questions.js';
 import type { Known } from './findings.js';
 import type { LoopHouse } from './house.js';
 import { rollIdle } from './idle-rollouts.js';
+import { hasShare, shareLimit, takesShare } from './key-share.js';
 import type { AnswerPair, KnownAnswer, LabelIndex } from './labels.js';
 import { clusterOf } from './logged.js';
 import { loggedAnswers, usablePairs, whyNotLogged } from './logged-answers.js';
@@ -19,7 +21,6 @@ import { type AnswerToGrade, COMPARED, type GradedAnswer } from './rewards.js';
 export interface Batch {
   readonly rollouts: readonly BatchItem[];
   readonly place: Place;
-  readonly quarantined: number;
 }
 
 export interface BatchItem extends ScoredRollout {
@@ -44,6 +45,8 @@ export interface BatchParts {
   readonly labels: LabelIndex;
   readonly plan: Plan;
   readonly known: Known;
+  /** Told what is chosen, before anything is done with it. */
+  readonly attempt: Pick<Attempt, 'chose' | 'took'>;
   readonly signal: AbortSignal;
   readonly onRollout: (done: number, total: number) => void;
 }
@@ -59,27 +62,70 @@ export async function makeBatch(parts: BatchParts): Promise<Batch> {
   const { items, place } =
     house.settings.mode === 'replay'
       ? await replayedItems(parts, left)
-      : { items: await loggedItems(parts, left), place: plan.place };
+      : { items: await loggedItems(parts, left, idsOf(paired)), place: plan.place };
   const { pass, cursor } = place;
-  return { ...audited(parts, [...paired, ...items]), place: { pass, cursor } };
+  return { rollouts: sound(parts, [...paired, ...items]), place: { pass, cursor } };
 }
 
-/** Rolls chosen questions out again, `groupSize` times each. */
+const idsOf = (items: readonly BatchItem[]): Set<string> => new Set(items.map(({ record }) => record.id));
+
+/** Stored answers that the step is trained on as they were given; the others are rollouts of its own. */
+export const givenIds = ({ rollouts }: Batch): string[] =>
+  rollouts.flatMap(({ record, notes }) => (notes === null ? [record.id] : []));
+
+/** Rounds of questions of a step whose groups are to differ. */
+const MOST_ROUNDS = 4;
+
+/**
+ * Rolls chosen questions out again. Where the algorithm samples dynamically, groups of equal rewards give way to further
+ * questions, a few rounds at most.
+ */
 async function replayedItems(
-  { house, labels, plan, signal, onRollout }: BatchParts,
+  parts: BatchParts,
   sequences: number,
-): Promise<{ items: BatchItem[]; place: Place }> {
-  const { run, settings } = house;
-  const choice = chooseQuestions(labels.toReplay(), plan.place, {
-    count: Math.max(1, Math.floor(sequences / run.groupSize)),
-    seed: plan.seed,
-    keyShare: settings.keyShare,
-  });
-  const present = await labels.present(choice.chosen);
-  const jobs = present.flatMap((origin, q) =>
-    Array.from({ length: run.groupSize }, (_, sample) => ({
+): Promise<{ items: readonly BatchItem[]; place: Place }> {
+  const { labels, plan, attempt } = parts;
+  const { run, settings } = parts.house;
+  const wanted = Math.max(1, Math.floor(sequences / run.groupSize));
+  const step = { count: wanted, weight: new Map<string, number>() };
+  const questions = new Map(labels.toReplay());
+  const items: BatchItem[] = [];
+  const differing = () =>
+    selectGroups(
+      items.map(({ record, scores }) => ({ groupId: record.groupId as string, reward: scores.reward })),
+      wanted,
+    );
+  let { place } = plan;
+  let count = wanted;
+  for (let round = 0; round < MOST_ROUNDS && count > 0; round++) {
+    const choice = chooseQuestions(questions, place, {
+      count,
+      seed: plan.seed,
+      keyShare: settings.keyShare,
+      step,
+    });
+    if (round > 0 && choice.chosen.length === 0) break;
+    place = choice;
+    attempt.chose(choice);
+    for (const { key } of choice.chosen) questions.delete(key);
+    items.push(...(await rolledOut(parts, choice.chosen, `loop-${plan.step}-${round}`)));
+    count = run.dynamicSampling ? differing().missingGroups : 0;
+  }
+  const kept = run.dynamicSampling ? differing().kept.map((at) => items[at] as BatchItem) : items;
+  // Nothing differs: the step then has no signal, and its figures say so.
+  return { items: kept.length === 0 ? items : kept, place };
+}
+
+/** `groupSize` rollouts of each question, and what they are worth. */
+async function rolledOut(
+  { house, labels, plan, signal, onRollout }: BatchParts,
+  questions: readonly KnownAnswer[],
+  name: string,
+): Promise<BatchItem[]> {
+  const jobs = (await labels.present(questions)).flatMap((origin, q) =>
+    Array.from({ length: house.run.groupSize }, (_, sample) => ({
       id: `loop-${randomUUID()}`,
-      groupId: `loop-${plan.step}-${q}`,
+      groupId: `${name}-${q}`,
       messages: origin.messages,
       seed: derivedSeed(plan.seed, 'loop', plan.step, origin.key, sample),
       adapter: plan.adapter,
@@ -87,15 +133,18 @@ async function replayedItems(
       origin,
     })),
   );
+  const { priority, training, topK, onNote } = house;
   const records = await rollIdle(
-    { priority: house.priority, parts: house.training, topK: house.topK },
+    { priority, parts: training, topK, unaskable: labels.unaskable, onNote },
     jobs,
     signal,
     (done) => onRollout(done, jobs.length),
   );
-  const drafts = records.map((record, i) => ({ origin: jobs[i]!.origin, record, given: null }));
+  const drafts = records.flatMap((record, i) =>
+    record === null ? [] : [{ origin: jobs[i]!.origin, record, given: null }],
+  );
   const items = await gradedItems(house, drafts, signal);
-  const noted = items.map((item) => ({
+  return items.map((item) => ({
     ...item,
     notes: {
       ...NO_NOTES,
@@ -106,20 +155,31 @@ async function replayedItems(
       messages: item.origin.messages,
     },
   }));
-  return { items: noted, place: choice };
 }
 
-/** Explored answers as they were given, where somebody said or can tell what they are worth. */
-async function loggedItems(parts: BatchParts, sequences: number): Promise<BatchItem[]> {
-  const { house, labels, known, signal } = parts;
+/**
+ * Explored answers as they were given, where somebody said or can tell what they are worth; no key above its share.
+ * @param paired  in the step already, as members of pairs
+ */
+async function loggedItems(
+  parts: BatchParts,
+  sequences: number,
+  paired: ReadonlySet<string>,
+): Promise<BatchItem[]> {
+  const { house, labels, known, attempt, signal } = parts;
+  const limit = shareLimit(house.settings.keyShare, sequences);
+  const weight = new Map<string, number>();
   const drafts: Draft[] = [];
   for (const origin of await labels.present(loggedAnswers(house, labels, known).usable)) {
     if (drafts.length >= sequences) break;
+    if (paired.has(origin.head.id) || !hasShare(origin, weight, limit)) continue;
     const record = await fittingRecord(parts, origin);
     if (record === null) continue;
+    takesShare(origin, weight, limit);
     const given = origin.label.kind === 'reward' ? origin.label.value : null;
     drafts.push({ origin, record: { ...record, groupId: record.id }, given });
   }
+  attempt.took(drafts.map(({ record }) => record.id));
   const items = await gradedItems(house, drafts, signal);
   const graded = new Set(items.map(({ record }) => record.id));
   for (const { record } of drafts)
@@ -142,14 +202,17 @@ async function fittingRecord(
 
 /** Of each pair both answers, or neither: the better one is worth 1, the other 0. */
 async function pairedItems(parts: BatchParts): Promise<BatchItem[]> {
-  const { house, labels, known } = parts;
+  const { house, labels, known, attempt } = parts;
   const most = Math.floor((PAIRED_SHARE * house.run.batchSequences) / 2);
   const records = new Map<string, TrajectoryRecord>();
   // Until all that are chosen were read: in place of each that proves of no use another one is chosen.
   for (;;) {
     const pairs = usablePairs(house, labels, known, most);
     const unread = pairs.flatMap(bothOf).filter(({ head }) => !records.has(head.id));
-    if (unread.length === 0) return pairs.flatMap((pair) => comparedItems(house, pair, records));
+    if (unread.length === 0) {
+      attempt.took(pairs.flatMap(bothOf).map(({ head }) => head.id));
+      return pairs.flatMap((pair) => comparedItems(house, pair, records));
+    }
     for (const answer of await labels.present(unread)) {
       const record = await fittingRecord(parts, answer);
       if (record !== null) records.set(answer.head.id, record);
@@ -217,17 +280,21 @@ function itemOf(house: LoopHouse, { origin, record }: Draft, reward: number): Om
   };
 }
 
-/** Records that break an invariant are never trained on. */
-function audited(
-  { house, known }: BatchParts,
-  items: readonly BatchItem[],
-): Pick<Batch, 'rollouts' | 'quarantined'> {
-  const rollouts = items.filter(({ record, notes }) => {
+/** Records that break an invariant are never trained on, nor are those longer than the configuration allows. */
+function sound({ house, known }: BatchParts, items: readonly BatchItem[]): BatchItem[] {
+  const { maxSequenceTokens } = house.run;
+  return items.filter(({ record, notes }) => {
+    const tokens = record.tokenIds.length;
+    if (tokens > maxSequenceTokens) {
+      house.onNote(
+        `rollout ${record.id} is not trained on: it has ${tokens} tokens, and training.maxSequenceTokens is ${maxSequenceTokens}`,
+      );
+      return false;
+    }
     const fault = audit(record, house.training.tokenizer)[0];
     if (fault === undefined) return true;
     house.onNote(`rollout ${record.id} is not trained on: ${fault.rule}: ${fault.message}`);
     if (notes === null) known.note(record.id, 'failed the audit');
     return false;
   });
-  return { rollouts, quarantined: items.length - rollouts.length };
 }

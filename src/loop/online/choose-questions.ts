@@ -1,6 +1,7 @@
 // Which questions the next step is about: shuffled passes over all that may be trained on, no key above its share.
 
 import { sha256Hex } from '../../util/digest.js';
+import { shareLimit, takesShare } from './key-share.js';
 import type { KnownAnswer } from './labels.js';
 
 export interface Place {
@@ -14,6 +15,8 @@ export interface ChoiceSettings {
   readonly seed: number;
   /** Most of the questions of a step whose label comes from one key; an admin's are not counted. */
   readonly keyShare: number;
+  /** Of a step that is chosen in parts: its questions in all, and what its keys have of them so far. */
+  readonly step?: { readonly count: number; readonly weight: Map<string, number> };
 }
 
 export interface Choice extends Place {
@@ -26,10 +29,9 @@ export interface Choice extends Place {
 export function chooseQuestions(
   questions: ReadonlyMap<string, KnownAnswer>,
   place: Place,
-  { count, seed, keyShare }: ChoiceSettings,
+  { count, seed, keyShare, step = { count, weight: new Map() } }: ChoiceSettings,
 ): Choice {
-  const limit = Math.max(1, Math.floor(keyShare * count));
-  const weight = new Map<string, number>();
+  const limit = shareLimit(keyShare, step.count);
   const chosen = new Map<string, KnownAnswer>();
   let { pass, cursor } = place;
   let overShare = 0;
@@ -40,7 +42,7 @@ export function chooseQuestions(
       if (chosen.size >= count) break;
       cursor = order;
       const answer = questions.get(key) as KnownAnswer;
-      if (takesShare(answer, weight, limit)) chosen.set(key, answer);
+      if (takesShare(answer, step.weight, limit)) chosen.set(key, answer);
       else overShare++;
     }
     if (chosen.size < count) {
@@ -59,22 +61,4 @@ function ordered(
   return [...questions.keys()]
     .map((key) => ({ key, order: sha256Hex(`${seed}:${pass}:${key}`) }))
     .sort((a, b) => (a.order < b.order ? -1 : 1));
-}
-
-/**
- * Counts the answer on its keys, in equal parts, unless one of them would go beyond its limit. An answer without a label
- * counts on the key that asked: whoever asks must not fill the steps of others either.
- */
-export function takesShare(
-  { sources, head }: Pick<KnownAnswer, 'sources' | 'head'>,
-  weight: Map<string, number>,
-  limit: number,
-): boolean {
-  const labelling = sources.filter(({ role }) => role !== 'admin').map(({ keyId }) => keyId);
-  const asking = sources.length === 0 && head.keyId !== null ? [`asked by ${head.keyId}`] : [];
-  const keys = [...new Set([...labelling, ...asking])];
-  const part = 1 / Math.max(1, keys.length);
-  if (keys.some((key) => (weight.get(key) ?? 0) + part > limit + 1e-9)) return false;
-  for (const key of keys) weight.set(key, (weight.get(key) ?? 0) + part);
-  return true;
 }

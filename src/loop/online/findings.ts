@@ -21,6 +21,7 @@ interface Finding {
 const PASSING: ReadonlySet<Unusable> = new Set([
   'too far from the present policy',
   'nobody can tell what it is worth',
+  'a step with it failed',
 ]);
 /** Findings that are kept, the newest; what falls out is read once more. */
 const MOST = 20_000;

@@ -2,6 +2,7 @@
 
 import type { Tokenizer } from '../../tokenizer/index.js';
 import { sampledText, type TrajectoryRecord } from '../../trajectory/index.js';
+import type { Batch } from './batch.js';
 import type { HealthFigures } from './collapse-guard.js';
 
 export interface RewardedRollout {
@@ -14,6 +15,22 @@ export interface RewardedRollout {
 const GRAM = 4;
 
 /** @param metrics  of the trainer's step */
+export const healthOfBatch = (
+  { rollouts }: Batch,
+  metrics: Readonly<Record<string, number>>,
+  tokenizer: Tokenizer,
+): HealthFigures =>
+  healthOf(
+    rollouts.map(({ record, scores, isCompared }) => ({
+      record,
+      groupId: record.groupId ?? record.id,
+      reward: scores.reward,
+      isRight: !isCompared && (scores.em === 1 || scores.reward >= 1),
+    })),
+    metrics,
+    tokenizer,
+  );
+
 export function healthOf(
   rollouts: readonly RewardedRollout[],
   metrics: Readonly<Record<string, number>>,

@@ -6,6 +6,7 @@ import { createRolloutRunner, type RolloutRequest } from '../../rollout/index.js
 import type { StoredMessage, TrajectoryRecord } from '../../trajectory/index.js';
 import type { RolloutParts } from '../offline/lock-step-rollouts.js';
 import type { Priority } from './priority.js';
+import { isUnaskable, type Unaskable } from './unaskable.js';
 
 export interface IdleJob {
   readonly id: string;
@@ -22,10 +23,13 @@ export interface IdleRollouts {
   readonly priority: Priority;
   readonly parts: RolloutParts;
   readonly topK: number;
+  /** Learns which conversations cannot be asked. */
+  readonly unaskable: Unaskable;
+  readonly onNote: (line: string) => void;
 }
 
 /**
- * @returns records in the order of the jobs
+ * @returns records in the order of the jobs; null for a conversation that cannot be asked
  * @throws {CancelledError} the signal fired
  */
 export async function rollIdle(
@@ -33,8 +37,8 @@ export async function rollIdle(
   jobs: readonly IdleJob[],
   signal: AbortSignal,
   onRecord: (done: number) => void = () => {},
-): Promise<TrajectoryRecord[]> {
-  const records: TrajectoryRecord[] = [];
+): Promise<(TrajectoryRecord | null)[]> {
+  const records: (TrajectoryRecord | null)[] = [];
   let next = 0;
   let done = 0;
   const failed = new AbortController();
@@ -44,7 +48,8 @@ export async function rollIdle(
   const work = async (): Promise<void> => {
     while (next < jobs.length) {
       const at = next++;
-      records[at] = await rollOne(house, jobs[at] as IdleJob, stop);
+      const job = jobs[at] as IdleJob;
+      records[at] = await rollOne(house, job, stop).catch((error: Error) => notAsked(house, job, error));
       onRecord(++done);
     }
   };
@@ -62,6 +67,13 @@ export async function rollIdle(
   const fault = faults.find((error) => !(error instanceof CancelledError) && error.name !== 'AbortError');
   if (faults.length > 0) throw fault ?? faults[0];
   return records;
+}
+
+/** @throws the error, where it is not the conversation's fault */
+function notAsked({ unaskable, onNote }: IdleRollouts, { id, messages }: IdleJob, error: Error): null {
+  if (!isUnaskable(error)) throw error;
+  if (unaskable.add(messages)) onNote(`the question of ${id} is left out: ${error.message}`);
+  return null;
 }
 
 async function rollOne(house: IdleRollouts, job: IdleJob, signal: AbortSignal): Promise<TrajectoryRecord> {

@@ -11,6 +11,7 @@ import { deletedAlong } from './lineage.js';
 import type { Versions } from './publish.js';
 import type { LoopState } from './state.js';
 import { alphaOfAttempt } from './statistics/alpha-spending.js';
+import { Unaskable } from './unaskable.js';
 
 /** Answers sampled to measure the distance from the start. */
 const KL_ANSWERS = 8;
@@ -33,15 +34,18 @@ export class Judge {
   constructor(
     private readonly house: LoopHouse,
     private readonly versions: Versions,
+    private readonly unaskable: Unaskable = new Unaskable(),
   ) {
     this.#measures = new GateMeasures({
       priority: house.priority,
       parts: house.serving,
       topK: house.topK,
+      unaskable,
+      onNote: house.onNote,
     });
   }
 
-  /** An admin's questions and trusted labels of held-out traffic, without what was deleted. */
+  /** An admin's questions and trusted labels of held-out traffic, without what was deleted or cannot be asked. */
   async pool(labels: LabelIndex): Promise<GateQuestion[]> {
     await labels.dropDeletedJudges();
     const own = this.house.gateQuestions.map(({ question, goldenAnswers }) => ({
@@ -49,7 +53,11 @@ export class Judge {
       messages: [{ role: 'user', content: question }],
       goldenAnswers,
     }));
-    return [...labels.toJudge(), ...own];
+    return this.#askable([...labels.toJudge(), ...own]);
+  }
+
+  #askable(pool: readonly GateQuestion[]): GateQuestion[] {
+    return pool.filter(({ messages }) => !this.unaskable.has(messages));
   }
 
   /** Answers to questions that were deleted go, where the labels have forgotten any since. */
@@ -71,6 +79,18 @@ export class Judge {
   }
 
   async judge(state: LoopState, pool: readonly GateQuestion[], signal: AbortSignal): Promise<Judgement> {
+    for (;;) {
+      const judgement = await this.#judgeBy(state, this.#askable(pool), signal);
+      if (judgement !== null) return judgement;
+    }
+  }
+
+  /** Null where some of the questions cannot be asked: others are to take their place. */
+  async #judgeBy(
+    state: LoopState,
+    pool: readonly GateQuestion[],
+    signal: AbortSignal,
+  ): Promise<Judgement | null> {
     const { gate } = this.house;
     const { stretch, ledger } = state;
     const version = ledger?.version ?? state.live;
@@ -89,6 +109,7 @@ export class Judge {
       return { ...this.#told(state, version, waits), confirmedBy: null };
     }
     const evidence = await this.#measure(state, working, isConfirming ? fresh : null, signal);
+    if (evidence === null) return null;
     const verdict = decideGate(evidence, gate);
     const keys = (list: readonly GateQuestion[]): string[] => list.map(({ key }) => key);
     const fresher = isConfirming ? keys(fresh) : [];
@@ -122,16 +143,19 @@ export class Judge {
     const live = await this.#adapterOf(state.live);
     const start = await this.#adapterOf(state.start);
     const measures = this.#measures;
+    const pairs = await measures.pairs(working, version, live, signal);
+    const confirmation =
+      fresh === null
+        ? null
+        : await measures.pairs(fresh, version, await this.#adapterOf(state.confirmed), signal);
+    if (pairs.length < working.length || (confirmation?.length ?? 0) < (fresh?.length ?? 0)) return null;
     return {
       probeChange: await measures.probeChange(working[0] as GateQuestion, version, live, signal),
-      pairs: await measures.pairs(working, version, live, signal),
+      pairs,
       alpha: alphaOfAttempt(gate.alpha, state.stretch.attempts + 1),
       kl: await measures.kl(working.slice(0, KL_ANSWERS), version, start, signal),
       deletedRecords: deletedAlong(await this.house.store.adapters(), version, state.live),
-      confirmation:
-        fresh === null
-          ? null
-          : await measures.pairs(fresh, version, await this.#adapterOf(state.confirmed), signal),
+      confirmation,
     };
   }
 

@@ -12,6 +12,7 @@ import {
 } from '../../trajectory/index.js';
 import { type GateQuestion, isHeldOut, questionKey } from './gate/questions.js';
 import { type Preference, Preferences } from './preferences.js';
+import { Unaskable } from './unaskable.js';
 
 export interface KnownAnswer {
   readonly head: StoredHead;
@@ -19,6 +20,8 @@ export interface KnownAnswer {
   readonly key: string;
   readonly messages: readonly StoredMessage[];
   readonly userKey: string | null;
+  /** All of it; the head has its first characters only. */
+  readonly answer: string | null;
   readonly label: Label;
   /** Of the label; empty where there is none. */
   readonly sources: readonly LabelSource[];
@@ -57,6 +60,8 @@ const MOST_UNLABELLED = 20_000;
 const NOT_TAUGHT = { method: 'chat', source: 'train' } as const;
 
 export class LabelIndex {
+  /** Conversations that are neither rolled out nor judged by. */
+  readonly unaskable = new Unaskable();
   readonly #answers = new Map<string, KnownAnswer>();
   readonly #preferences = new Preferences();
   /** Ids in pairs: they are known though they may have no label. */
@@ -111,11 +116,12 @@ export class LabelIndex {
 
   /** Those of which both answers are known and at least one has no label of its own: a label says more than a comparison. */
   pairs(): AnswerPair[] {
-    return this.#preferences.all().flatMap(({ better, worse, sources }) => {
-      const [first, second] = [this.#answers.get(better), this.#answers.get(worse)];
-      if (first === undefined || second === undefined || (isLabelled(first) && isLabelled(second))) return [];
-      return [{ better: first, worse: second, sources }];
-    });
+    return this.#compared().filter((pair) => !isDecided(pair));
+  }
+
+  /** Comparisons that nothing is learned from, since both answers have labels. */
+  decidedPairs(): AnswerPair[] {
+    return this.#compared().filter(isDecided);
   }
 
   /** Answers that were deleted are forgotten. @returns those of `wanted` that are still there */
@@ -146,7 +152,10 @@ export class LabelIndex {
   /** One answer for each question that may be trained on by new rollouts, those with gold answers first. */
   toReplay(): Map<string, KnownAnswer> {
     return this.#bestOf(
-      (answer) => (answer.goldenAnswers.length > 0 || this.settings.withUnlabelled) && this.mayTeach(answer),
+      (answer) =>
+        (answer.goldenAnswers.length > 0 || this.settings.withUnlabelled) &&
+        this.mayTeach(answer) &&
+        !this.unaskable.has(answer.messages),
     );
   }
 
@@ -166,7 +175,17 @@ export class LabelIndex {
   }
 
   #judges(): Map<string, KnownAnswer> {
-    return this.#bestOf(({ key, trustedAnswers }) => trustedAnswers.length > 0 && isHeldOut(key));
+    return this.#bestOf(
+      ({ key, messages, trustedAnswers }) =>
+        trustedAnswers.length > 0 && isHeldOut(key) && !this.unaskable.has(messages),
+    );
+  }
+
+  #compared(): AnswerPair[] {
+    return this.#preferences.all().flatMap(({ better, worse, sources }) => {
+      const [first, second] = [this.#answers.get(better), this.#answers.get(worse)];
+      return first === undefined || second === undefined ? [] : [{ better: first, worse: second, sources }];
+    });
   }
 
   #bestOf(accept: (answer: KnownAnswer) => boolean): Map<string, KnownAnswer> {
@@ -225,8 +244,8 @@ export class LabelIndex {
   }
 
   /** A record does not change: those that are known are not read again. */
-  async #textsOf(ids: readonly string[]): Promise<Map<string, Pick<KnownAnswer, 'key' | 'messages'>>> {
-    const texts = new Map<string, Pick<KnownAnswer, 'key' | 'messages'>>();
+  async #textsOf(ids: readonly string[]): Promise<Map<string, Texts>> {
+    const texts = new Map<string, Texts>();
     const unread: string[] = [];
     for (const id of ids) {
       const known = this.#answers.get(id);
@@ -236,6 +255,7 @@ export class LabelIndex {
     for (const { record, notes } of unread.length > 0 ? await this.store.read(unread) : [])
       texts.set(record.id, {
         key: questionKey(record.question),
+        answer: record.answer,
         messages: notes.messages.length > 0 ? notes.messages : [{ role: 'user', content: record.question }],
       });
     return texts;
@@ -274,32 +294,32 @@ export class LabelIndex {
   }
 }
 
-const knownAnswer = (
-  head: StoredHead,
-  { key, messages }: Pick<KnownAnswer, 'key' | 'messages'>,
-  label: Label,
-): KnownAnswer => ({
+/** Of the record, which does not change. */
+type Texts = Pick<KnownAnswer, 'key' | 'messages' | 'answer'>;
+
+const knownAnswer = (head: StoredHead, { key, messages, answer }: Texts, label: Label): KnownAnswer => ({
   head,
   key,
   messages,
   userKey: head.userKey,
+  answer,
   label,
   sources: label.kind === 'none' ? [] : label.sources,
-  goldenAnswers: goldsOf(head, label),
-  trustedAnswers: trustedOf(head, label),
+  goldenAnswers: goldsOf(answer, label),
+  trustedAnswers: trustedOf(answer, label),
 });
 
 /** Gold answers, or the answer itself where everybody called it right. */
-function goldsOf({ answer }: StoredHead, label: Label): readonly string[] {
+function goldsOf(answer: string | null, label: Label): readonly string[] {
   if (label.kind === 'none') return [];
   if (label.kind === 'gold') return label.answers;
   return label.value >= 1 && answer !== null && answer !== '' ? [answer] : [];
 }
 
 /** Those of the gold answers that enough people gave: two keys that contradict each other make none of theirs trusted. */
-function trustedOf(head: StoredHead, label: Label): readonly string[] {
+function trustedOf(answer: string | null, label: Label): readonly string[] {
   const backers = backersOf(label);
-  return goldsOf(head, label).filter((_, at) => isTrusted(backers[at] ?? []));
+  return goldsOf(answer, label).filter((_, at) => isTrusted(backers[at] ?? []));
 }
 
 /** Who is behind each gold answer. Where an answer itself is right its mean reward is 1: all who spoke agree. */
@@ -312,6 +332,8 @@ const isTrusted = (backers: readonly LabelSource[]): boolean =>
   backers.some(({ role }) => role === 'admin') || new Set(backers.map(({ keyId }) => keyId)).size >= 2;
 
 export const isLabelled = (answer: KnownAnswer): answer is LabelledAnswer => answer.label.kind !== 'none';
+
+const isDecided = ({ better, worse }: AnswerPair): boolean => isLabelled(better) && isLabelled(worse);
 
 /** Gold answers before anything else, an admin's word before all others, many keys that agree before few. */
 function weightOf({ sources, label, goldenAnswers }: KnownAnswer): number {

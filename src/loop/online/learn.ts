@@ -4,24 +4,30 @@ import {
   checkpointFolder,
   derivedSeed,
   learningRates,
-  type RunningBaselines,
   type StepReport,
   type StepWork,
   type Trainer,
 } from '../../training/index.js';
+import type { Learned } from '../offline/learned.js';
 import { trainingSequence } from '../offline/rollout-batch.js';
 import type { Batch, Plan } from './batch.js';
 import type { Known } from './findings.js';
 import { checkpointsOf, type LoopHouse } from './house.js';
 import type { LabelIndex } from './labels.js';
 import { loggedAnswers, usablePairs } from './logged-answers.js';
+import { unusedLabels } from './unused.js';
 
-/** Questions, answers and pairs that a step could be made of, and how many answers could not, by reason. */
+/** Questions, answers and pairs that a step could be made of, and how many labels it could not, by reason. */
 function materialOf(house: LoopHouse, labels: LabelIndex, known: Known) {
-  const pairs = usablePairs(house, labels, known).length;
-  if (house.settings.mode === 'replay') return { count: labels.toReplay().size + pairs, unusable: {} };
+  const pairs = usablePairs(house, labels, known);
+  const unused = unusedLabels(house, labels);
+  if (house.settings.mode === 'replay')
+    return { count: labels.toReplay().size + pairs.length, unusable: unused };
   const { usable, unusable } = loggedAnswers(house, labels, known);
-  return { count: usable.length + pairs, unusable };
+  // What is in a pair is not taken a second time.
+  const paired = new Set(pairs.flatMap(({ better, worse }) => [better.head.id, worse.head.id]));
+  const others = usable.filter(({ head }) => !paired.has(head.id));
+  return { count: others.length + pairs.length, unusable: { ...unusable, ...unused } };
 }
 
 /** What the loop would need for a step, in words; null: nothing is missing. */
@@ -48,7 +54,7 @@ export async function trainOn(
   trainer: Trainer,
   batch: Batch,
   plan: Plan,
-  baselines: RunningBaselines,
+  { baselines, klBeta }: Learned,
   signal: AbortSignal,
 ): Promise<StepReport> {
   const { run } = house;
@@ -59,7 +65,7 @@ export async function trainOn(
   const work: StepWork = {
     step: trainer.step + 1,
     version,
-    algorithm: run.objective,
+    algorithm: { ...run.objective, klBeta },
     supervised: false,
     sequences: batch.rollouts.map((item) => trainingSequence(item, version, baselines)),
     batchEpochs: run.batchEpochs,

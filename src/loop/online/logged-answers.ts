@@ -1,22 +1,26 @@
 // Which answers and pairs can be learned from as they were given, as things stand now.
 
+import { NonFiniteError } from '../../errors.js';
 import type { StoredTrajectory } from '../../trajectory/index.js';
-import { takesShare } from './choose-questions.js';
 import type { Known } from './findings.js';
 import type { LoopHouse } from './house.js';
+import { shareLimit, takesShare } from './key-share.js';
 import type { AnswerPair, KnownAnswer, LabelIndex } from './labels.js';
 import { isTooFar, type LoggedRules, type Unusable, unusableHead, unusableRecord } from './logged.js';
 import { scoreTokens } from './score-tokens.js';
 
-const rulesOf = (house: Pick<LoopHouse, 'engine'>, labels: LabelIndex, known: Known): LoggedRules => ({
-  modelDigest: house.engine.info.modelDigest,
+type Learner = Pick<LoopHouse, 'engine' | 'run'>;
+
+const rulesOf = ({ engine, run }: Learner, labels: LabelIndex, known: Known): LoggedRules => ({
+  modelDigest: engine.info.modelDigest,
+  maxTokens: Math.min(run.maxSequenceTokens, engine.info.maxSequenceTokens),
   mayTeach: (answer) => labels.mayTeach(answer),
   against: known.against,
 });
 
 /** Labelled answers, and those that a judge can tell of, by whether they can be learned from as they stand. */
 export function loggedAnswers(
-  house: Pick<LoopHouse, 'engine' | 'canJudge'>,
+  house: Learner & Pick<LoopHouse, 'canJudge'>,
   labels: LabelIndex,
   known: Known,
 ): { readonly usable: KnownAnswer[]; readonly unusable: Readonly<Partial<Record<Unusable, number>>> } {
@@ -32,15 +36,23 @@ export function loggedAnswers(
   return { usable: known.ordered(usable, ({ head }) => [head.id]), unusable };
 }
 
+/** Estimators that compare within a group. The others know no groups: a pair's 1 and 0 would be set against all other rewards. */
+const BY_GROUP: ReadonlySet<string> = new Set(['grpo', 'group-mean', 'rloo', 'reinforce++-baseline']);
+
+/** Whether answers that people compared can be learned from as a group. */
+export const learnsPairs = ({ run }: Pick<LoopHouse, 'run'>): boolean =>
+  BY_GROUP.has(run.objective.advantage);
+
 /** Pairs both answers of which may be learned from, no key above its share of `most`. */
 export function usablePairs(
-  house: Pick<LoopHouse, 'engine' | 'settings'>,
+  house: Learner & Pick<LoopHouse, 'settings'>,
   labels: LabelIndex,
   known: Known,
   most = Number.POSITIVE_INFINITY,
 ): AnswerPair[] {
+  if (!learnsPairs(house)) return [];
   const rules = { ...rulesOf(house, labels, known), withAsked: true };
-  const limit = Math.max(1, Math.floor(house.settings.keyShare * most));
+  const limit = shareLimit(house.settings.keyShare, most);
   const weight = new Map<string, number>();
   const taken = new Set<string>();
   const pairs: AnswerPair[] = [];
@@ -72,7 +84,10 @@ export async function whyNotLogged(
       const now = await scoreTokens(generator, stored.record, adapter);
       if (!yielded()) return isTooFar(stored, now) ? 'too far from the present policy' : null;
     } catch (error) {
-      if (signal.aborted || !yielded()) throw error;
+      if (signal.aborted) throw error;
+      // As a distance that is no number: nothing to reweight by.
+      if (error instanceof NonFiniteError) return 'too far from the present policy';
+      if (!yielded()) throw error;
     }
   }
 }

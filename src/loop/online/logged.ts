@@ -11,11 +11,13 @@ export const UNUSABLE = [
   'other model',
   'failed the audit',
   'not audited',
+  'too long',
   'answer was forced',
   'ended by its asker',
   'trained on before',
   'too far from the present policy',
   'nobody can tell what it is worth',
+  'a step with it failed',
 ] as const;
 export type Unusable = (typeof UNUSABLE)[number];
 
@@ -31,6 +33,8 @@ export const LOGGED_LIMITS: LoggedLimits = { maxKl: 0.1, maxFarShare: 0.1 };
 
 export interface LoggedRules {
   readonly modelDigest: string;
+  /** More than the trainer takes, or the engine's window, cannot be learned from. */
+  readonly maxTokens: number;
   readonly mayTeach: (answer: KnownAnswer) => boolean;
   /** What is known beyond the head. */
   readonly against: (id: string) => Unusable | null;
@@ -45,6 +49,7 @@ export function unusableHead(answer: KnownAnswer, rules: LoggedRules): Unusable 
   if (!isSampled || head.temperature !== 1) return UNUSABLE[0];
   if (head.method !== 'search-r1') return 'other method';
   if (head.modelDigest !== rules.modelDigest) return 'other model';
+  if (head.tokens > rules.maxTokens) return 'too long';
   if (head.auditState === 'quarantined') return 'failed the audit';
   if (head.auditState === 'unchecked') return 'not audited';
   if (head.stop === 'cancelled' || head.stop === 'stop') return 'ended by its asker';

@@ -5,13 +5,15 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CancelledError, InvalidInputError, NonFiniteError, NotFoundError } from '../../errors.js';
-import { type RunningBaselineState, RunningBaselines, type Trainer } from '../../training/index.js';
-import { type Batch, makeBatch, type Plan } from './batch.js';
+import type { Trainer } from '../../training/index.js';
+import { learnedSoFar } from '../offline/learned.js';
+import { Attempt } from './attempt.js';
+import { type Batch, givenIds, makeBatch, type Plan } from './batch.js';
 import { guardSettings, guardStep } from './collapse-guard.js';
 import type { LoopControl, LoopTraffic } from './control.js';
 import { Findings, type Known } from './findings.js';
 import { questionKey } from './gate/questions.js';
-import { healthOf } from './health.js';
+import { healthOfBatch } from './health.js';
 import type { LoopHouse } from './house.js';
 import { Judge } from './judge.js';
 import { LabelIndex } from './labels.js';
@@ -34,6 +36,7 @@ export class OnlineLoop implements LoopControl {
   readonly #publisher: Publisher;
   readonly #trainers: TrainerKeeper;
   readonly #findings: Findings;
+  readonly #attempt = new Attempt();
   readonly #news: News;
   readonly #closed = new AbortController();
   /** Ends what is going on. */
@@ -56,7 +59,7 @@ export class OnlineLoop implements LoopControl {
     // Where a judge or a vote tells what an answer is worth, nobody need have said so.
     this.#labels = new LabelIndex(house.store, { reserved, withUnlabelled: house.learnsUnlabelled });
     this.#publisher = new Publisher(house, { version: state.start, name: startName });
-    this.#judge = new Judge(house, this.#publisher.versions);
+    this.#judge = new Judge(house, this.#publisher.versions, this.#labels.unaskable);
     this.#trainers = new TrainerKeeper(house);
     this.#findings = new Findings(() => this.#trainers.usedRecords());
     this.#news = new News({
@@ -176,6 +179,7 @@ export class OnlineLoop implements LoopControl {
       return false;
     } finally {
       this.#progress = null;
+      this.#attempt.end();
     }
   }
 
@@ -192,12 +196,18 @@ export class OnlineLoop implements LoopControl {
     await this.#move('begin', { waitsFor: null });
     const trainer = await this.#trainers.at(this.state);
     const plan = await this.#trainers.plan(this.state, trainer);
-    const { signal } = this.#work;
-    const onRollout = (done: number, total: number): void => {
-      this.#progress = { done, total };
-    };
-    const parts = { house: this.house, labels: this.#labels, plan, known, signal, onRollout };
-    const batch = await makeBatch(parts);
+    this.#attempt.begin(plan);
+    const batch = await makeBatch({
+      house: this.house,
+      labels: this.#labels,
+      plan,
+      known,
+      attempt: this.#attempt,
+      signal: this.#work.signal,
+      onRollout: (done, total) => {
+        this.#progress = { done, total };
+      },
+    });
     if (batch.rollouts.length === 0) {
       await this.#move('failed', { ...batch.place, waitsFor: 'no rollout of the step could be used' });
       return false;
@@ -219,34 +229,27 @@ export class OnlineLoop implements LoopControl {
   }
 
   async #train(trainer: Trainer, batch: Batch, plan: Plan): Promise<void> {
-    const baselines = new RunningBaselines(trainer.carried.baselines as RunningBaselineState | undefined);
-    const report = await trainOn(this.house, trainer, batch, plan, baselines, this.#work.signal);
+    const learned = learnedSoFar(this.house.run, trainer.carried);
+    const report = await trainOn(this.house, trainer, batch, plan, learned, this.#work.signal);
     for (const { question, scores, isCompared } of batch.rollouts)
-      if (!isCompared) baselines.update(question.dataset, scores.reward);
-    const health = healthOf(
-      batch.rollouts.map(({ record, scores, isCompared }) => ({
-        record,
-        groupId: record.groupId ?? record.id,
-        reward: scores.reward,
-        isRight: !isCompared && (scores.em === 1 || scores.reward >= 1),
-      })),
-      report.metrics,
-      this.house.training.tokenizer,
-    );
+      if (!isCompared) learned.baselines.update(question.dataset, scores.reward);
+    learned.follow(report.metrics.kl, batch.rollouts.length);
+    const health = healthOfBatch(batch, report.metrics, this.house.training.tokenizer);
     const guard = guardStep(this.state.guard, health, guardSettings(this.house.settings));
     if (guard.alarms.length > 0) {
       await this.#collapse(guard.alarms);
       return;
     }
     const metrics = { ...report.metrics, ...health };
-    const next = await this.#trainers.commit(this.state, trainer, { batch, plan, baselines, metrics });
+    const next = await this.#trainers.commit(this.state, trainer, { batch, plan, learned, metrics });
     this.state = {
       ...next,
       guard: guard.state,
       stableStep: guard.stable ? trainer.step : this.state.stableStep,
     };
     await this.#publisher.save(this.state);
-    this.#findings.use(batch.rollouts.map(({ record }) => record.id));
+    this.#attempt.end();
+    this.#findings.use(givenIds(batch));
     this.house.onNote(`step ${this.state.step} is committed`, metrics);
     await this.#trainers.prune(this.state);
   }
@@ -362,7 +365,8 @@ export class OnlineLoop implements LoopControl {
       this.#lastError = error.message;
       this.house.onFailure(error, `the loop while ${this.state.name}`);
     }
-    if (this.state.name !== 'waiting' && this.state.name !== 'paused') await this.#move('failed');
+    const elsewhere = isEnded ? {} : this.#attempt.failed(error, this.#known());
+    if (this.state.name !== 'waiting' && this.state.name !== 'paused') await this.#move('failed', elsewhere);
     const kind = error instanceof NonFiniteError ? 'a step was rejected' : 'it failed';
     if (this.#failures >= MOST_FAILURES)
       await this.#pause(`${kind} ${this.#failures} times in a row, the last time: ${error.message}`);

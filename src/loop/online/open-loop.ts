@@ -9,6 +9,7 @@ import { openScorers, type RewardSettings } from '../../reward/index.js';
 import { type AlgorithmName, openTrainer, runSettings } from '../../training/index.js';
 import type { TrajectoryStore } from '../../trajectory/index.js';
 import { canonicalJson, sha256Hex } from '../../util/digest.js';
+import { learnedSoFar } from '../offline/learned.js';
 import type { RolloutParts } from '../offline/lock-step-rollouts.js';
 import { openRun } from '../offline/run-folder.js';
 import type { GateSettings } from './gate/decide.js';
@@ -53,13 +54,15 @@ const MAX_ATTEMPTS = 20;
 /**
  * Opens the loop with the version live that was published last.
  * @throws {ConfigError} whole weights are to be trained: an engine cannot swap them
- * @throws {InvalidInputError} the loop began with another model or adapter
+ * @throws {InvalidInputError} the loop began with another model or adapter; a target for the KL, and no weight of it
  */
 export async function openLoop(options: LoopOptions): Promise<OpenedLoop> {
   const { config, engine, folder, store } = options;
   const run = runSettings(config.training, config.loop.algorithm as AlgorithmName);
   if (run.trained === 'whole')
     throw new ConfigError('the loop publishes adapters: set training.trained=lora');
+  // Refuses a target for the KL without a weight, rather than in each step.
+  learnedSoFar(run);
   const started = engine.liveAdapter;
   const precision = config.training.precision ?? config.engine.precision;
   const identity = {
@@ -103,7 +106,7 @@ export async function openLoop(options: LoopOptions): Promise<OpenedLoop> {
       formatWeight: config.training.formatWeight,
       searchCost: config.training.searchCost,
     };
-    const scorers = await openScorers(config.reward);
+    const scorers = await openScorers(config.reward, options.onNote);
     const { enabled: _enabled, pollMs: _poll, webhooks: _hooks, ...learning } = config.loop;
     const configDigest = sha256Hex(
       canonicalJson({

@@ -9,7 +9,7 @@ import type { Receipt, StepReceipt } from './receipt.js';
 import { type LoopState, moved, receiptDocument, STATE_DOCUMENT } from './state.js';
 import { newSequentialState } from './statistics/sequential-test.js';
 import { checkVersion, pruneVersions, sweepVersions, writeVersion } from './version-folder.js';
-import { outcomesUnder } from './watch.js';
+import { outcomesUnder, watchSettings } from './watch.js';
 
 export class Publisher {
   readonly versions: Versions;
@@ -55,6 +55,7 @@ export class Publisher {
     await writeVersion(versionsOf(folder), ledger.version, from);
     await this.versions.warm(await this.versions.ready(ledger.version));
     const isTrial = settings.canaryShare > 0;
+    const older = outcomesUnder(isTrial ? [] : heard.answers, live, watchSettings(settings));
     const watch = {
       version: ledger.version,
       against: live,
@@ -66,7 +67,9 @@ export class Publisher {
       test: newSequentialState(),
       counted: [],
       newer: [],
-      older: isTrial ? [] : outcomesUnder(heard.answers, live, settings.watchMaxPairs),
+      older: older.outcomes,
+      weights: { newer: {}, older: older.weights },
+      beyondShare: 0,
     };
     const receipt = await this.#receipt(state, by);
     // What the gate let pass is sound: training goes back no further, so that its checkpoint is not written over.

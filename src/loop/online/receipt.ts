@@ -28,5 +28,7 @@ export interface StepReceipt {
   readonly configDigest: string;
   readonly indexSnapshotId: string | null;
   readonly mode: 'replay' | 'logged';
+  /** Of the records, those that were there before and were learned from as they are. */
+  readonly asGiven: readonly string[];
   readonly metrics: Readonly<Record<string, number>>;
 }

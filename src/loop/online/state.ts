@@ -17,6 +17,8 @@ const gateTest = z.strictObject({
   words: z.string(),
 });
 
+const sides = z.strictObject({ newer: numbers, older: numbers });
+
 const watched = z.strictObject({ id: z.string(), outcome: z.number() });
 export type WatchedOutcome = z.infer<typeof watched>;
 
@@ -80,6 +82,10 @@ const loopState = z.strictObject({
       /** Outcomes that wait for a partner. */
       newer: z.array(watched),
       older: z.array(watched),
+      /** Answers that were counted, by key and by side. */
+      weights: sides.default({ newer: {}, older: {} }),
+      /** Labels that were not, because a key had its share. */
+      beyondShare: z.number().default(0),
     })
     .nullable(),
   lastGate: z

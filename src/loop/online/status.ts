@@ -6,6 +6,7 @@ import type { LabelIndex } from './labels.js';
 import { loggedAnswers, usablePairs } from './logged-answers.js';
 import type { LoopState } from './state.js';
 import { evidenceOf } from './statistics/sequential-test.js';
+import { unusedLabels } from './unused.js';
 
 export interface LoopFacts {
   readonly labelled: number;
@@ -16,6 +17,8 @@ export interface LoopFacts {
   readonly loggedUsable: number;
   readonly loggedUnusable: Readonly<Record<string, number>>;
   readonly pairs: number;
+  /** Labels from which nothing is learned, by reason. */
+  readonly unused: Readonly<Record<string, number>>;
   readonly mode: 'replay' | 'logged';
   readonly algorithm: string;
   readonly progress: { readonly done: number; readonly total: number } | null;
@@ -63,6 +66,7 @@ export function statusOf(state: LoopState, facts: LoopFacts) {
             pairs: watch.test.pairs,
             mean_difference: watch.test.pairs === 0 ? null : watch.test.sum / watch.test.pairs,
             evidence_of_worse: evidenceOf(watch.test),
+            beyond_share: watch.beyondShare,
           },
     labels: {
       answers: facts.labelled,
@@ -72,6 +76,7 @@ export function statusOf(state: LoopState, facts: LoopFacts) {
       logged_usable: facts.loggedUsable,
       logged_unusable: facts.loggedUnusable,
       pairs: facts.pairs,
+      unused: facts.unused,
     },
     rollouts: facts.progress,
     users_busy: facts.busy,
@@ -86,14 +91,18 @@ export function factsOf(
   known: Known,
 ): Omit<LoopFacts, 'progress' | 'lastError'> {
   const { usable, unusable } = loggedAnswers(house, labels, known);
+  const own = gateQuestions.filter(
+    ({ question }) => !labels.unaskable.has([{ role: 'user', content: question }]),
+  );
   return {
     labelled: labels.answers().length,
     replayable: labels.toReplay().size,
-    judging: labels.toJudge().length + gateQuestions.length,
+    judging: labels.toJudge().length + own.length,
     judgingNeeded: house.gate.questions,
     loggedUsable: usable.length,
     loggedUnusable: unusable,
     pairs: usablePairs({ ...house, settings }, labels, known).length,
+    unused: unusedLabels({ ...house, settings }, labels),
     mode: settings.mode,
     algorithm: settings.algorithm,
     busy: priority.busy,

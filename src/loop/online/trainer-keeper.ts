@@ -2,14 +2,9 @@
 
 import { rm } from 'node:fs/promises';
 import { IntegrityError } from '../../errors.js';
-import {
-  type Checkpoint,
-  listCheckpoints,
-  pruneCheckpoints,
-  type RunningBaselines,
-  type Trainer,
-} from '../../training/index.js';
-import type { Batch, Plan } from './batch.js';
+import { type Checkpoint, listCheckpoints, pruneCheckpoints, type Trainer } from '../../training/index.js';
+import type { Learned } from '../offline/learned.js';
+import { type Batch, givenIds, type Plan } from './batch.js';
 import { newGuardState } from './collapse-guard.js';
 import { checkpointsOf, type LoopHouse } from './house.js';
 import type { StepReceipt } from './receipt.js';
@@ -18,7 +13,7 @@ import { type LoopState, moved, STATE_DOCUMENT } from './state.js';
 export interface StepToCommit {
   readonly batch: Batch;
   readonly plan: Plan;
-  readonly baselines: RunningBaselines;
+  readonly learned: Learned;
   readonly metrics: Readonly<Record<string, number>>;
 }
 
@@ -60,12 +55,12 @@ export class TrainerKeeper {
    * loop's state in one transaction. A kill in between leaves a checkpoint that the ledger does not know.
    */
   async commit(state: LoopState, trainer: Trainer, done: StepToCommit): Promise<LoopState> {
-    const { batch, plan, baselines, metrics } = done;
+    const { batch, plan, learned, metrics } = done;
     const parent = trainer.committed.version;
     // What was deleted while the step ran does not come back with its rollouts; the ledger counts them as deleted.
     for (const { record, notes, origin } of batch.rollouts)
       if (notes !== null) await this.house.store.putRollout(record, notes, origin.head.id);
-    const report = await trainer.commit({ baselines: baselines.state() });
+    const report = await trainer.commit(learned.carried());
     const checkpoint = report.folder.slice(checkpointsOf(this.house.folder).length + 1);
     const ledger = { trainerStep: report.step, version: report.version, checkpoint, state: report.state };
     const next = moved(state, 'stepped', {
@@ -84,6 +79,7 @@ export class TrainerKeeper {
       configDigest: this.house.configDigest,
       indexSnapshotId: this.house.training.retriever?.snapshotId ?? null,
       mode: this.house.settings.mode,
+      asGiven: givenIds(batch),
       metrics,
     };
     const ids = batch.rollouts.flatMap(({ record, origin }) => [record.id, origin.head.id]);
@@ -133,10 +129,14 @@ export class TrainerKeeper {
     await pruneCheckpoints(root, { keepLast: 1, keep: [...kept, ...watched, stableStep] });
   }
 
-  /** All records that any step was trained on. */
+  /** Stored answers that any step was trained on. One whose question alone was rolled out again is not among them. */
   async usedRecords(): Promise<Set<string>> {
     const adapters = await this.house.store.adapters();
-    return new Set(adapters.flatMap(({ trajectoryIds }) => trajectoryIds));
+    return new Set(
+      adapters.flatMap(
+        ({ receipt, trajectoryIds }) => (receipt as Partial<StepReceipt> | null)?.asGiven ?? trajectoryIds,
+      ),
+    );
   }
 
   async close(): Promise<void> {

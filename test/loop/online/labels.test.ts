@@ -9,6 +9,7 @@ import type { LoopHouse } from '../../../src/loop/online/house.js';
 import { Judge } from '../../../src/loop/online/judge.js';
 import { LabelIndex } from '../../../src/loop/online/labels.js';
 import type { Versions } from '../../../src/loop/online/publish.js';
+import { unusedLabels } from '../../../src/loop/online/unused.js';
 import { openTrajectoryStore, type TrajectoryStore } from '../../../src/trajectory/index.js';
 import { feedback, MODEL, makeRecord, notes, TOKENIZER } from '../../trajectory/store/support.js';
 
@@ -227,4 +228,65 @@ test('the gate is asked no question that was deleted; another answer to it takes
   expect(await golds()).toEqual(['new', 'other']);
   await store.delete({ ids: ['new', 'other'] });
   expect(await golds()).toEqual(['old']);
+});
+
+test('an answer that is called right is right as a whole, however long it is', async () => {
+  const long = `Paris, ${'which lies on the Seine, '.repeat(40)}in France`;
+  await answered('a', FIRST, long);
+  await store.addFeedback(feedback('a', { rating: 1 }));
+  const labels = indexOf(false);
+  await labels.refresh();
+  expect(labels.answers().map(({ goldenAnswers }) => goldenAnswers)).toEqual([[long]]);
+});
+
+test('ratings and comparisons from which nothing is learned are counted by reason', async () => {
+  for (const id of ['a', 'b', 'c', 'd']) await answered(id, FIRST);
+  for (const id of ['a', 'b']) await store.addFeedback(feedback(id, { rating: 0.5 }));
+  await store.addFeedback(feedback('a', { preferredOver: 'b' }));
+  await store.addFeedback(feedback('c', { preferredOver: 'd' }));
+  const labels = indexOf(false);
+  await labels.refresh();
+  labels.unaskable.add([{ role: 'user', content: 'long' }]);
+  const unused = (mode: 'replay' | 'logged', algorithm: 'grpo' | 'reinforce++') =>
+    unusedLabels(
+      {
+        run: { algorithm, objective: { advantage: algorithm } },
+        settings: { mode },
+        learnsUnlabelled: false,
+      } as LoopHouse,
+      labels,
+    );
+  const both = {
+    'compared, though both answers have labels': 1,
+    'not to be asked: the window is too small for the question': 1,
+  };
+  expect(unused('logged', 'grpo')).toEqual(both);
+  expect(unused('replay', 'reinforce++')).toEqual({
+    ...both,
+    'rated, with no right answer known to compare new ones with': 2,
+    'compared, and reinforce++ knows no groups': 1,
+  });
+});
+
+test('a question that cannot be asked is neither rolled out nor judged by; another answer to it may be', async () => {
+  for (const [id, question] of [
+    ['a', FIRST],
+    ['j', JUDGING],
+  ] as const) {
+    await answered(id, question);
+    await store.addFeedback(feedback(id, { goldAnswers: ['Paris'], keyId: 'boss', role: 'admin' }));
+  }
+  const labels = indexOf(false);
+  await labels.refresh();
+  expect([labels.toReplay().size, labels.toJudge().length]).toEqual([1, 1]);
+  for (const content of [FIRST, JUDGING]) labels.unaskable.add([{ role: 'user', content }]);
+  expect([labels.toReplay().size, labels.toJudge().length]).toEqual([0, 0]);
+  const messages = [
+    { role: 'system', content: 'Be brief.' },
+    { role: 'user', content: FIRST },
+  ];
+  await store.put(makeRecord('other', { question: FIRST }), notes({ messages }));
+  await store.addFeedback(feedback('other', { goldAnswers: ['Paris'] }));
+  await labels.refresh();
+  expect([...labels.toReplay().values()].map(({ head }) => head.id)).toEqual(['other']);
 });

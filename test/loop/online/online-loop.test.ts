@@ -1,12 +1,18 @@
 // The loop over the tiny model without a gate set: what a step leaves in the store, what happens where it breaks off, and
 // learning from explored answers.
 
-import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { UnavailableError } from '../../../src/errors.js';
+import { IntegrityError, UnavailableError } from '../../../src/errors.js';
+import { gateSlices, isHeldOut, questionKey } from '../../../src/loop/online/gate/questions.js';
+import { createGrader } from '../../../src/loop/online/rewards.js';
+import { createJudge } from '../../../src/reward/index.js';
 import { post } from '../../support/test-server.js';
+import { feedback, makeRecord, notes, tokenizer } from '../../trajectory/store/support.js';
 import { openLoopHouse, type RunningHouse } from '../support/loop-house.js';
 import { importTiny } from '../support/tiny-rl-run.js';
 
@@ -43,7 +49,9 @@ const COLOURS = ['red', 'green', 'blue', 'white', 'black', 'grey'];
 
 test('steps go on from the ledger: after a restart, and where a checkpoint was written but never entered', async () => {
   const home = homeOf('replay');
-  house = await openLoopHouse(home);
+  // The weight of the KL follows a target: each step goes on with that of the step before.
+  const flags = { 'training.klTarget': 1000, 'training.klHorizon': 8, 'training.klBeta': 0.001 };
+  house = await openLoopHouse(home, flags);
   expect(house.loop.status()).toMatchObject({ state: 'waiting', step: 0 });
   await house.loop.once();
   expect(house.loop.status().waits_for).toContain('0 labelled questions may be trained on; a step needs 2');
@@ -56,7 +64,7 @@ test('steps go on from the ledger: after a restart, and where a checkpoint was w
   expect(first.waits_for).toContain('the gate has 0 questions and needs 300');
   await house.close();
 
-  house = await openLoopHouse(home);
+  house = await openLoopHouse(home, flags);
   // As a kill between the checkpoint's rename and the store's commit would leave it.
   const commit = jest.spyOn(house.store, 'commitStep');
   commit.mockRejectedValueOnce(new UnavailableError('the disk is gone'));
@@ -85,7 +93,14 @@ test('steps go on from the ledger: after a restart, and where a checkpoint was w
     state: expect.stringMatching(/^[0-9a-f]{64}$/),
     configDigest: expect.stringMatching(/^[0-9a-f]{64}$/),
     checkpoint: 'step-00000002',
+    // Rollouts of its own: no stored answer was used up.
+    asGiven: [],
   });
+  const weights = adapters.map(
+    ({ receipt }) => (receipt as { metrics: { klBeta: number } }).metrics.klBeta / 0.001,
+  );
+  expect(weights[0]).toBeCloseTo(1, 9);
+  expect(weights[1]).toBeCloseTo(1 - (0.2 * 8) / 8, 9);
 });
 
 test('a pause comes before rounds that were asked for earlier and have not begun', async () => {
@@ -203,4 +218,169 @@ test('a pair that somebody compared becomes a group of its own, where both answe
       ['1', [1, 'preferred_over']],
     ]),
   );
+});
+
+const isTaught = (question: string): boolean => !isHeldOut(questionKey(question));
+
+test('a judge that refuses one of four questions: the step is made of the other three', async () => {
+  const [refused = '', ...others] = COLOURS.map((colour) => `What is ${colour}?`)
+    .filter(isTaught)
+    .slice(0, 4);
+  let asked = 0;
+  const server = createServer((req, res) => {
+    let text = '';
+    req.on('data', (chunk) => {
+      text += chunk;
+    });
+    req.on('end', () => {
+      const isRefused = text.includes(refused);
+      const content = `{"score": ${asked++ % 2}}`;
+      res.writeHead(isRefused ? 400 : 200, { 'content-type': 'application/json' });
+      res.end(isRefused ? 'content policy' : JSON.stringify({ choices: [{ message: { content } }] }));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+  const told: string[] = [];
+  const judge = createJudge({ baseUrl: url, model: 'wise', onNote: (line) => told.push(line) });
+  house = await openLoopHouse(
+    homeOf('judged'),
+    { 'reward.judgeUrl': url, 'training.batchSequences': 16, 'loop.minQuestions': 4, 'loop.keyShare': 1 },
+    {
+      grade: createGrader({
+        tokenizer,
+        settings: { rule: 'outcome', formatWeight: 0, searchCost: 0 },
+        scorer: null,
+        majority: false,
+        // The tiny model never answers, and what is no answer is not judged.
+        judge: {
+          ...judge,
+          score: (items, signal) =>
+            judge.score(
+              items.map((item) => ({ ...item, answer: 'x' })),
+              signal,
+            ),
+        },
+      }),
+    },
+  );
+  const ids = new Map<string, string>();
+  for (const question of [refused, ...others]) ids.set(question, await ask(question));
+  await house.loop.step();
+  server.close();
+  expect(house.failures).toEqual([]);
+  expect(house.loop.status()).toMatchObject({ step: 1, last_error: null });
+  expect(told).toEqual([
+    expect.stringMatching(/would not judge 4 of 16 answers.*answered 400: content policy/),
+  ]);
+  const [adapter] = await house.store.adapters();
+  const origins = (adapter?.trajectoryIds ?? []).filter((id) => !id.startsWith('loop-'));
+  expect(origins.sort()).toEqual(others.map((question) => ids.get(question)).sort());
+});
+
+test('a labelled question that does not fit the window is left out, by steps and by the gate, and counted', async () => {
+  const home = homeOf('window');
+  const gateData = join(home, 'gate.jsonl');
+  const short = ['What is one?', 'What is two?', 'What is three?', 'What is four?'];
+  const long = Array.from({ length: 99 }, (_, i) => `What of ${'a long story '.repeat(200)} ${i}?`);
+  const poolOf = (questions: readonly string[]) =>
+    questions.map((question) => ({ key: questionKey(question), messages: [], goldenAnswers: [] }));
+  // One that the gate would ask before it asks all the others.
+  const judging = long.find((question) =>
+    gateSlices(poolOf([...short, question]), new Set(), new Set(), 4).working.some(
+      ({ key }) => key === questionKey(question),
+    ),
+  );
+  const lines = [...short, judging].map((question, i) =>
+    JSON.stringify({ id: `${i}`, question, golden_answers: ['x'] }),
+  );
+  writeFileSync(gateData, `${lines.join('\n')}\n`);
+  house = await openLoopHouse(
+    home,
+    { 'loop.gateData': gateData, 'loop.minQuestions': 3, 'training.batchSequences': 16 },
+    { gate: { questions: 4, margin: 0.2 } },
+  );
+  const question = long.filter((text) => text !== judging).find(isTaught) as string;
+  await house.store.put(
+    makeRecord('long', { question }),
+    notes({ messages: [{ role: 'user', content: question }] }),
+  );
+  await house.store.addFeedback(feedback('long', { goldAnswers: ['x'], role: 'admin' }));
+  for (const colour of COLOURS) await say(await ask(`What is ${colour}?`), { golden_answers: ['x'] });
+  for (let step = 0; step < 3; step++) await house.loop.step();
+  expect(house.failures).toEqual([]);
+  const { state, step, last_gate, labels } = house.loop.status();
+  expect([state, step]).toEqual(['waiting', 3]);
+  expect(last_gate?.tests.map(({ name }) => name)).toContain('non-inferiority');
+  expect(labels).toMatchObject({
+    questions_to_judge_by: 4,
+    unused: { 'not to be asked: the window is too small for the question': 2 },
+  });
+  expect(house.notes.filter((line) => line.includes('maximum context length'))).toHaveLength(2);
+});
+
+test('replies that are no replies fail steps over those questions alone: the next one is about others', async () => {
+  const questions = COLOURS.map((colour) => `What is ${colour}?`)
+    .filter(isTaught)
+    .slice(0, 4);
+  const asked: string[][] = [];
+  house = await openLoopHouse(
+    homeOf('elsewhere'),
+    {},
+    {
+      grade: async (answers) => {
+        asked.push([...new Set(answers.map(({ record }) => record.question))]);
+        throw new IntegrityError('the answer is no chat completion');
+      },
+    },
+  );
+  for (const question of questions) await say(await ask(question), { golden_answers: ['x'] });
+  await house.loop.step();
+  await house.loop.step();
+  expect(house.failures).toHaveLength(2);
+  expect(asked.map(({ length }) => length)).toEqual([2, 2]);
+  expect(new Set(asked.flat()).size).toBe(4);
+});
+
+test('dapo asks further questions in place of those whose rollouts are all worth the same', async () => {
+  const questions = COLOURS.map((colour) => `What is ${colour}?`).filter(isTaught);
+  const rounds: string[][] = [];
+  house = await openLoopHouse(
+    homeOf('dapo'),
+    { 'loop.algorithm': 'dapo' },
+    {
+      grade: async (answers) => {
+        const asked = [...new Set(answers.map(({ record }) => record.question))];
+        rounds.push(asked);
+        // One question of the first round says nothing.
+        const dull = rounds[0]?.[0];
+        return answers.map(({ record }, i) => ({
+          scores: {
+            reward: record.question === dull ? 0 : i % 2,
+            em: 0,
+            subEm: 0,
+            f1: 0,
+            formatScore: 0,
+            wellFormed: false,
+            searches: 0,
+          },
+          source: 'gold',
+          rule: 'every other one',
+        }));
+      },
+    },
+  );
+  const ids = new Map<string, string>();
+  for (const question of questions) {
+    ids.set(question, await ask(question));
+    await say(ids.get(question) as string, { golden_answers: ['x'] });
+  }
+  await house.loop.step();
+  expect(house.failures).toEqual([]);
+  expect(rounds.map(({ length }) => length)).toEqual([2, 1]);
+  expect(new Set(rounds.flat()).size).toBe(3);
+  const [adapter] = await house.store.adapters();
+  const origins = (adapter?.trajectoryIds ?? []).filter((id) => !id.startsWith('loop-'));
+  const used = [rounds[0]?.[1], rounds[1]?.[0]] as string[];
+  expect(origins.sort()).toEqual(used.map((question) => ids.get(question)).sort());
 });

@@ -8,10 +8,9 @@ import { LabelIndex, type LabelledAnswer } from '../../../src/loop/online/labels
 import { type LoopState, newLoopState, readLoopState } from '../../../src/loop/online/state.js';
 import {
   newSequentialState,
-  type SequentialSettings,
   sequentialVerdict,
 } from '../../../src/loop/online/statistics/sequential-test.js';
-import { observeOutcomes } from '../../../src/loop/online/watch.js';
+import { observeOutcomes, outcomesUnder, type WatchSettings } from '../../../src/loop/online/watch.js';
 import {
   type FeedbackInput,
   openTrajectoryStore,
@@ -21,7 +20,7 @@ import { feedback, MODEL, makeRecord, notes, TOKENIZER } from '../../trajectory/
 
 type Watch = NonNullable<LoopState['watch']>;
 
-const SETTINGS: SequentialSettings = { alpha: 0.05, margin: 0.03, minPairs: 20, maxPairs: 40 };
+const SETTINGS: WatchSettings = { alpha: 0.05, margin: 0.03, minPairs: 20, maxPairs: 40, keyShare: 0.25 };
 const begun = (feedback = 0): Watch => ({
   version: 'new',
   against: 'old',
@@ -34,6 +33,8 @@ const begun = (feedback = 0): Watch => ({
   counted: [],
   newer: [],
   older: [],
+  weights: { newer: {}, older: {} },
+  beyondShare: 0,
 });
 
 let folder: string;
@@ -72,7 +73,7 @@ function watcher(first: Watch) {
 test('one answer counts once, whatever is said of it, and sixty words of one key roll nothing back', async () => {
   const old = Array.from({ length: 30 }, (_, i) => `old-${i}`);
   await Promise.all(old.map((id) => answered(id, 'old')));
-  await Promise.all(old.map((id) => say(id, { reward: 1 })));
+  await Promise.all(old.map((id, i) => say(id, { reward: 1, keyId: `key-${i % 6}` })));
   await answered('bad', 'new');
   const loop = watcher(begun());
   expect((await loop.look()).older).toHaveLength(30);
@@ -113,7 +114,7 @@ test('labels from before the watch do not enter it by a comment of today', async
 
 test('in any order: no answer is in two pairs, and what is remembered is bounded', () => {
   const word = fc.record({ answer: fc.nat(60), isNew: fc.boolean(), reward: fc.constantFrom(0, 0.5, 1) });
-  const settings = { ...SETTINGS, maxPairs: 7 };
+  const settings = { ...SETTINGS, maxPairs: 7, keyShare: 1 };
   fc.assert(
     fc.property(fc.array(fc.array(word, { maxLength: 30 }), { maxLength: 12 }), (rounds) => {
       let watch = begun();
@@ -140,6 +141,62 @@ test('in any order: no answer is in two pairs, and what is remembered is bounded
         expect(new Set(all).size).toBe(all.length);
         expect(all.every((id) => said.has(id))).toBe(true);
         expect(all.length).toBeLessThanOrEqual(4 * settings.maxPairs);
+      }
+    }),
+  );
+});
+
+/** An answer under a version, labelled by one key. */
+const labelled = (id: string, version: string, keyId: string, value: number, sequence = 1): LabelledAnswer =>
+  ({
+    head: { id, adapterVersion: version, source: 'serve', sequence },
+    answer: null,
+    label: {
+      kind: 'reward',
+      value,
+      sources: [{ keyId, role: keyId === 'boss' ? 'admin' : 'feedback', sequence }],
+    },
+  }) as unknown as LabelledAnswer;
+
+test('one key that labels fifty answers rolls nothing back; four that agree do, and an admin alone', () => {
+  const others = Array.from({ length: 60 }, (_, i) => labelled(`old-${i}`, 'old', `key-${i % 6}`, 1));
+  const bad = (keyOf: (i: number) => string) =>
+    Array.from({ length: 50 }, (_, i) => labelled(`new-${i}`, 'new', keyOf(i), 0));
+  const after = (news: LabelledAnswer[]) => observeOutcomes(begun(), [...others, ...news], SETTINGS);
+  const one = after(bad(() => 'a'));
+  expect(one).toMatchObject({ test: { pairs: 5 }, beyondShare: 45, weights: { newer: { a: 5 } } });
+  expect(sequentialVerdict(one.test, SETTINGS)).toBe('open');
+  expect(sequentialVerdict(after(bad((i) => `key-${i % 4}`)).test, SETTINGS)).toBe('worse');
+  expect(sequentialVerdict(after(bad(() => 'boss')).test, SETTINGS)).toBe('worse');
+});
+
+test('a key cannot praise the version before beyond its share either', () => {
+  const praise = Array.from({ length: 50 }, (_, i) => labelled(`old-${i}`, 'old', 'a', 1, i));
+  expect(outcomesUnder(praise, 'old', SETTINGS)).toMatchObject({
+    outcomes: { length: 5 },
+    weights: { a: 5 },
+  });
+});
+
+test('in any order of keys: no pairs that a verdict may rest on are more of one key than its share', () => {
+  const voice = fc.record({ keyId: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'), isNew: fc.boolean() });
+  const settings = { ...SETTINGS, minPairs: 8, maxPairs: 100 };
+  fc.assert(
+    fc.property(fc.array(voice, { maxLength: 150 }), fc.integer({ min: 1, max: 20 }), (voices, most) => {
+      let watch = begun();
+      const keyOf = new Map(voices.map(({ keyId }, i) => [`${i}`, keyId]));
+      for (let from = 0; from < voices.length; from += most) {
+        const news = voices
+          .slice(from, from + most)
+          .map(({ keyId, isNew }, i) =>
+            labelled(`${from + i}`, isNew ? 'new' : 'old', keyId, 0, from + i + 1),
+          );
+        watch = observeOutcomes(watch, news, settings);
+        const newer = watch.counted.filter((_, at) => at % 2 === 0);
+        for (const key of new Set(keyOf.values()))
+          expect(newer.filter((id) => keyOf.get(id) === key).length).toBeLessThanOrEqual(
+            Math.ceil(0.25 * Math.max(8, newer.length)),
+          );
       }
     }),
   );

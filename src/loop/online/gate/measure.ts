@@ -4,11 +4,10 @@ import { type Generator, ONE_GREEDY_TOKEN } from '../../../engine/index.js';
 import { exactMatch } from '../../../reward/index.js';
 import { type Encoding, inlineEncoding, type RolloutRequest } from '../../../rollout/index.js';
 import { derivedSeed } from '../../../training/index.js';
-import { canonicalJson, sha256Hex } from '../../../util/digest.js';
 import { type IdleJob, type IdleRollouts, rollIdle } from '../idle-rollouts.js';
 import { sampledKl, scoreTokens } from '../score-tokens.js';
 import type { GateAnswer, GatePair } from './decide.js';
-import type { GateQuestion } from './questions.js';
+import { conversationDigest, type GateQuestion } from './questions.js';
 
 /** A version as the engine is asked for it; null is the base model. */
 export type AdapterName = string | null;
@@ -26,6 +25,7 @@ export class GateMeasures {
 
   constructor(private readonly house: IdleRollouts) {}
 
+  /** Of a question that cannot be asked there is none. */
   async pairs(
     questions: readonly GateQuestion[],
     candidate: AdapterName,
@@ -36,16 +36,15 @@ export class GateMeasures {
     const snapshot = this.house.parts.retriever?.snapshotId ?? null;
     const ours = await this.#answersOf(questions, candidate, snapshot, signal);
     const theirs = await this.#answersOf(questions, other, snapshot, signal);
-    return questions.map(({ key }, i) => ({
-      id: key,
-      candidate: ours[i] as GateAnswer,
-      live: theirs[i] as GateAnswer,
-    }));
+    return questions.flatMap(({ key }, i) => {
+      const [candidate, live] = [ours[i] ?? null, theirs[i] ?? null];
+      return candidate === null || live === null ? [] : [{ id: key, candidate, live }];
+    });
   }
 
   /** Answers to other conversations go: those who asked may have had them deleted. */
   forgetAllBut(questions: readonly GateQuestion[]): void {
-    const asked = new Set(questions.map(digestOf));
+    const asked = new Set(questions.map(({ messages }) => conversationDigest(messages)));
     for (const [name, given] of this.#given) if (!asked.has(given.asked)) this.#given.delete(name);
   }
 
@@ -60,6 +59,7 @@ export class GateMeasures {
     const records = await rollIdle(this.house, jobs, signal);
     const scored = [];
     for (const record of records) {
+      if (record === null) continue;
       const other = await this.#undisturbed(signal, (generator) => scoreTokens(generator, record, reference));
       scored.push({ own: record.logprobs, other, mask: record.lossMask });
     }
@@ -93,9 +93,9 @@ export class GateMeasures {
     adapter: AdapterName,
     snapshot: string | null,
     signal: AbortSignal,
-  ): Promise<GateAnswer[]> {
+  ): Promise<(GateAnswer | null)[]> {
     const asked = questions.map((question) => {
-      const digest = digestOf(question);
+      const digest = conversationDigest(question.messages);
       return { question, digest, name: `${adapter} ${snapshot} ${digest}` };
     });
     const open = asked.filter(({ name }) => !this.#given.has(name));
@@ -105,11 +105,15 @@ export class GateMeasures {
       signal,
     );
     for (const [i, { name, digest }] of open.entries()) {
-      const { answer, validActions, invalidActions } = records[i]!;
+      const record = records[i] ?? null;
+      if (record === null) continue;
+      const { answer, validActions, invalidActions } = record;
       this.#given.set(name, { answer, validActions, invalidActions, asked: digest });
     }
     const answers = asked.map(({ question, name }) => {
-      const { answer, validActions, invalidActions } = this.#given.get(name) as Given;
+      const given = this.#given.get(name);
+      if (given === undefined) return null;
+      const { answer, validActions, invalidActions } = given;
       return { em: exactMatch(answer, question.goldenAnswers), validActions, invalidActions };
     });
     this.#shrink();
@@ -140,8 +144,6 @@ export class GateMeasures {
 
 const encodingOf = ({ encoding, tokenizer }: IdleRollouts['parts']): Encoding =>
   encoding ?? inlineEncoding(tokenizer);
-
-const digestOf = ({ messages }: GateQuestion): string => sha256Hex(canonicalJson(messages));
 
 const jobOf = ({ key, messages }: GateQuestion, adapter: AdapterName, temperature: number): IdleJob => ({
   id: `gate-${key}`,

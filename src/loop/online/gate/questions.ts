@@ -2,7 +2,7 @@
 // twice, by whomever, falls on the same side.
 
 import type { StoredMessage } from '../../../trajectory/index.js';
-import { sha256Hex } from '../../../util/digest.js';
+import { canonicalJson, sha256Hex } from '../../../util/digest.js';
 
 /** Of this split alone: another one must not share it, or what one holds out the other would train on. */
 const HOLD_OUT_SALT = 'searchloop gate 1:';
@@ -18,6 +18,17 @@ export function questionKey(question: string): string {
     .trim()
     .replace(/[\s?.!]+$/u, '');
   return sha256Hex(text).slice(0, 32);
+}
+
+const digests = new WeakMap<readonly StoredMessage[], string>();
+
+/** Of a whole conversation, to the letter; worked out once for each list of messages. */
+export function conversationDigest(messages: readonly StoredMessage[]): string {
+  const known = digests.get(messages);
+  if (known !== undefined) return known;
+  const digest = sha256Hex(canonicalJson(messages));
+  digests.set(messages, digest);
+  return digest;
 }
 
 /** Held out for the gate: never trained on. */

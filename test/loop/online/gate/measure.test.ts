@@ -4,6 +4,7 @@ import { configSchema } from '../../../../src/config/index.js';
 import { GateMeasures } from '../../../../src/loop/online/gate/measure.js';
 import type { GateQuestion } from '../../../../src/loop/online/gate/questions.js';
 import { createPriority } from '../../../../src/loop/online/priority.js';
+import { Unaskable } from '../../../../src/loop/online/unaskable.js';
 import { loadPrompts } from '../../../../src/rollout/index.js';
 import { createMemoryRetriever } from '../../../support/memory-retriever.js';
 import { createPieceTokenizer } from '../../../support/piece-tokenizer.js';
@@ -13,6 +14,8 @@ import { createScriptedGenerator, scriptOf } from '../../../support/scripted-gen
 const never = new AbortController().signal;
 
 function measures() {
+  const unaskable = new Unaskable();
+  const notes: string[] = [];
   const tokenizer = createPieceTokenizer();
   const generator = createScriptedGenerator({
     tokenizer,
@@ -28,9 +31,13 @@ function measures() {
       prompts: loadPrompts({ prompt: 'search-r1' }),
     },
     topK: 1,
+    unaskable,
+    onNote: (line) => notes.push(line),
   });
   return {
     gate,
+    unaskable,
+    notes,
     /** Versions that were asked since the last call. */
     asked: () => generator.opened.splice(0).map(({ adapter }) => adapter),
     async em(question: GateQuestion, candidate: string) {
@@ -72,4 +79,16 @@ test('answers to conversations that are gone are not kept', async () => {
   asked();
   for (const question of [here, gone]) await em(question, 'first');
   expect(asked()).toEqual(['first', 'old']);
+});
+
+test('a question that leaves no room in the window is left out, and named once; the others are compared', async () => {
+  const { gate, unaskable, notes } = measures();
+  const [short, long] = [ask('Lisbon'), ask('Lisbon', 'word '.repeat(5000))];
+  const kept = { ...short, key: 'kept' };
+  const pairs = await gate.pairs([long, kept], 'first', 'old', never);
+  expect(pairs.map(({ id }) => id)).toEqual(['kept']);
+  expect(unaskable.size).toBe(1);
+  expect(unaskable.has(long.messages)).toBe(true);
+  expect(notes).toEqual([expect.stringContaining('maximum context length')]);
+  await expect(gate.kl([long, kept], 'first', 'old', never)).resolves.toBeDefined();
 });
