@@ -12,7 +12,7 @@ import { type LoopStatus, TINY_TRAINING, type TinyPlace } from '#searchloop/loop
 import { live, readStretches, type Stretch } from './loop/episode.js';
 import { copiedAnswer, type Labelling, rightAnswer, wrongAnswer } from './loop/labels.js';
 import { type LoopPlace, openLoopPlace, openWorld } from './loop/place.js';
-import { markdownTable, writeReport } from './loop/report.js';
+import { markdownTable, putBetweenMarks, writeReport } from './loop/report.js';
 import { type PublishedVersion, publishedVersions, stepRewards } from './loop/versions.js';
 import { type Figure, printReport } from './report.js';
 
@@ -114,12 +114,20 @@ export async function run(args: string[]): Promise<number> {
   const world = await openWorld(folder);
   const chosen = SCENARIOS.filter((scenario) => values.only?.split(',').includes(scenario.name) ?? true);
   const figures: Figure[] = [];
+  const rows: string[][] = [];
   for (const scenario of chosen) {
     if (stop.signal.aborted) break;
     const played = await play(scenario, { world, folder, limits, signal: stop.signal });
     const { versions, stretches } = played;
     process.stdout.write(`\n${scenario.about}\n\n${markdownTable(versions, stretches)}\n`);
     figures.push(...figuresOf(scenario, played));
+    rows.push(rowOf(scenario, played));
+  }
+  if (!values.short && rows.length === SCENARIOS.length) {
+    const table = [HEAD, HEAD.map(() => '---'), ...rows]
+      .map((cells) => `| ${cells.join(' | ')} |`)
+      .join('\n');
+    await putBetweenMarks(join(packageRoot, 'docs', 'loop.md'), 'poison', table);
   }
   printReport('poison', figures);
   return 0;
@@ -183,6 +191,29 @@ function whyOver(
   if (counts.published + counts.refused >= limits.verdicts) return `done: ${limits.verdicts} verdicts`;
   if (last_gate?.verdict === 'waits' && waits_for !== null) return `done: ${waits_for}`;
   return minutes >= limits.minutes ? `done: ${limits.minutes} minutes` : null;
+}
+
+const HEAD = [
+  'what is wrong',
+  'steps',
+  'published',
+  'refused',
+  'EM of the start',
+  'of the worst version',
+  'of the last',
+  'reward, first steps',
+  'last steps',
+];
+
+/** A line of the table in docs/loop.md. */
+function rowOf({ about }: Scenario, { versions, stretches, rewards }: Played): string[] {
+  const status = stretches.at(-1)?.status;
+  const start = versions[0]?.exactMatch ?? Number.NaN;
+  const published = versions.slice(1).map(({ exactMatch }) => exactMatch);
+  const match = [start, published.length === 0 ? start : Math.min(...published), published.at(-1) ?? start];
+  const reward = [mean(rewards.slice(0, REWARD_STEPS)), mean(rewards.slice(-REWARD_STEPS))];
+  const counts = [status?.step, status?.counts.published, status?.counts.refused].map(String);
+  return [about, ...counts, ...[...match, ...reward].map((value) => value.toFixed(3))];
 }
 
 const mean = (values: readonly number[]): number =>

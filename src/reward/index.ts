@@ -12,7 +12,15 @@ export {
   ruleText,
 } from './grade.js';
 export { majorityAnswer, majorityShare, majorityWinners } from './majority.js';
-export { exactMatch, f1Score, matchingGold, subExactMatch } from './match.js';
+export {
+  type AnswerFingerprint,
+  exactMatch,
+  f1Score,
+  fingerprintMatch,
+  fingerprintOf,
+  matchingGold,
+  subExactMatch,
+} from './match.js';
 export {
   DEFAULT_REWARD,
   REWARD_RULES,

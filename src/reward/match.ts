@@ -2,14 +2,17 @@
 // null means that there was no answer.
 
 import { normaliseAnswer, trimSpace } from '../trajectory/index.js';
+import { sha256Hex } from '../util/digest.js';
 
 /** A gold answer without letters or digits but articles ("A", "The") is compared as it is written. */
 function equals(prediction: string, gold: string): boolean {
   const normal = normaliseAnswer(gold);
   if (normal !== '') return normaliseAnswer(prediction) === normal;
-  const plain = trimSpace(gold).toLowerCase();
-  return plain !== '' && trimSpace(prediction).toLowerCase() === plain;
+  const plain = plainOf(gold);
+  return plain !== '' && plainOf(prediction) === plain;
 }
+
+const plainOf = (text: string): string => trimSpace(text).toLowerCase();
 
 /** The first gold answer that the prediction equals; null when there is none. An empty prediction equals none. */
 export function matchingGold(prediction: string | null, golds: readonly string[]): string | null {
@@ -20,6 +23,30 @@ export function matchingGold(prediction: string | null, golds: readonly string[]
 /** EM: 1 where the normalised prediction equals any normalised gold answer. */
 export const exactMatch = (prediction: string | null, golds: readonly string[]): 0 | 1 =>
   matchingGold(prediction, golds) === null ? 0 : 1;
+
+/** Enough of an answer to tell which gold answers it equals, and not the answer. */
+export interface AnswerFingerprint {
+  /** Digest of its normal form; null where that is empty. */
+  readonly normal: string | null;
+  /** Digest of what is compared with a gold answer whose normal form is empty. */
+  readonly plain: string;
+}
+
+export function fingerprintOf(prediction: string): AnswerFingerprint {
+  const normal = normaliseAnswer(prediction);
+  return { normal: normal === '' ? null : sha256Hex(normal), plain: sha256Hex(plainOf(prediction)) };
+}
+
+/** {@link exactMatch} of the answer that the fingerprint was taken of. */
+export function fingerprintMatch(prediction: AnswerFingerprint | null, golds: readonly string[]): 0 | 1 {
+  if (prediction === null) return 0;
+  const matches = golds.some((gold) => {
+    const normal = normaliseAnswer(gold);
+    if (normal !== '') return prediction.normal === sha256Hex(normal);
+    return plainOf(gold) !== '' && prediction.plain === sha256Hex(plainOf(gold));
+  });
+  return matches ? 1 : 0;
+}
 
 /** 1 where a gold answer is a contiguous part, in characters, of the prediction; an empty one never is. */
 export function subExactMatch(prediction: string | null, golds: readonly string[]): 0 | 1 {

@@ -1,5 +1,12 @@
 import fc from 'fast-check';
-import { exactMatch, f1Score, matchingGold, subExactMatch } from '../../src/reward/index.js';
+import {
+  exactMatch,
+  f1Score,
+  fingerprintMatch,
+  fingerprintOf,
+  matchingGold,
+  subExactMatch,
+} from '../../src/reward/index.js';
 import { fixture } from '../support/fixtures.js';
 
 interface Case {
@@ -25,6 +32,17 @@ test('a gold answer that is an article alone is matched as written, and nothing 
   expect(exactMatch('', ['A'])).toBe(0);
   expect(exactMatch('', [''])).toBe(0);
   expect(subExactMatch('anything', [''])).toBe(0);
+});
+
+test('a fingerprint matches as the answer does', () => {
+  const { cases } = fixture<{ cases: Case[] }>('answers', 'match.json');
+  const texts = ['A', 'an', '', ' ', 'the', '.', 'x', 'X.', 'the x'];
+  const odd = texts.flatMap((prediction) => texts.map((gold) => ({ prediction, golds: [gold] })));
+  for (const { prediction, golds } of [...cases, ...odd]) {
+    const fingerprint = prediction === null ? null : fingerprintOf(prediction);
+    const match = fingerprintMatch(fingerprint, golds);
+    expect({ prediction, golds, match }).toEqual({ prediction, golds, match: exactMatch(prediction, golds) });
+  }
 });
 
 test('the matching gold answer is named', () => {

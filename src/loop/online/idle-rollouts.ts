@@ -1,5 +1,6 @@
 // Rollouts in idle time: any of them may be sent away at any step, and is then begun again with the same seed.
 
+import { setMaxListeners } from 'node:events';
 import { RAW_POLICY } from '../../engine/index.js';
 import { CancelledError, UnavailableError } from '../../errors.js';
 import { createRolloutRunner, type RolloutRequest } from '../../rollout/index.js';
@@ -36,13 +37,15 @@ export async function rollIdle(
   house: IdleRollouts,
   jobs: readonly IdleJob[],
   signal: AbortSignal,
-  onRecord: (done: number) => void = () => {},
+  onRecord: (done: number, at: number, record: TrajectoryRecord | null) => void = () => {},
 ): Promise<(TrajectoryRecord | null)[]> {
   const records: (TrajectoryRecord | null)[] = [];
   let next = 0;
   let done = 0;
   const failed = new AbortController();
   const stop = AbortSignal.any([signal, failed.signal]);
+  // Each of many rollouts listens to it.
+  setMaxListeners(0, stop);
   // As many as there are slots; how many of them may run side by side now, `open` decides.
   const workers = Math.min(jobs.length, house.priority.users.info.maxSequences);
   const work = async (): Promise<void> => {
@@ -50,7 +53,7 @@ export async function rollIdle(
       const at = next++;
       const job = jobs[at] as IdleJob;
       records[at] = await rollOne(house, job, stop).catch((error: Error) => notAsked(house, job, error));
-      onRecord(++done);
+      onRecord(++done, at, records[at] ?? null);
     }
   };
   const settled = await Promise.allSettled(

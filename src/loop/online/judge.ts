@@ -1,6 +1,8 @@
 // The gate at work: which questions, measured how, with what error left to spend; the verdict is `decideGate`'s.
 
 import { checkpointFolder } from '../../training/index.js';
+import { canonicalJson, sha256Hex } from '../../util/digest.js';
+import { GateAnswers } from './gate/answers.js';
 import { decideGate, type GateVerdict, shortage } from './gate/decide.js';
 import { GateMeasures } from './gate/measure.js';
 import { type GateQuestion, gateSlices, questionKey } from './gate/questions.js';
@@ -36,13 +38,11 @@ export class Judge {
     private readonly versions: Versions,
     private readonly unaskable: Unaskable = new Unaskable(),
   ) {
-    this.#measures = new GateMeasures({
-      priority: house.priority,
-      parts: house.serving,
-      topK: house.topK,
-      unaskable,
-      onNote: house.onNote,
-    });
+    const rollouts = { priority: house.priority, parts: house.serving, topK: house.topK, unaskable };
+    const { onNote } = house;
+    const path = `${house.folder}/gate-answers.jsonl`;
+    const answers = new GateAnswers({ path, stamp: answerStamp(house), onNote });
+    this.#measures = new GateMeasures({ ...rollouts, onNote }, answers);
   }
 
   /** An admin's questions and trusted labels of held-out traffic, without what was deleted or cannot be asked. */
@@ -63,7 +63,7 @@ export class Judge {
   /** Answers to questions that were deleted go, where the labels have forgotten any since. */
   async forgetDeleted(labels: LabelIndex): Promise<void> {
     if (labels.forgotten === this.#forgotten) return;
-    this.#measures.forgetAllBut(await this.pool(labels));
+    await this.#measures.forgetAllBut(await this.pool(labels));
     this.#forgotten = labels.forgotten;
   }
 
@@ -94,7 +94,7 @@ export class Judge {
     const { gate } = this.house;
     const { stretch, ledger } = state;
     const version = ledger?.version ?? state.live;
-    this.#measures.forgetAllBut(pool);
+    await this.#measures.forgetAllBut(pool);
     const { working, fresh } = gateSlices(
       pool,
       new Set(stretch.used),
@@ -178,6 +178,12 @@ export class Judge {
     const stepsSinceGate = verdict.verdict === 'waits' ? state.stepsSinceGate : 0;
     return { verdict, state: { ...state, lastGate, stepsSinceGate } };
   }
+}
+
+/** Of all that decides a greedy answer beside version, index and conversation. */
+function answerStamp({ engine, serving, topK, configDigest }: LoopHouse): string {
+  const { modelDigest, precision } = engine.info;
+  return sha256Hex(canonicalJson({ configDigest, modelDigest, precision, topK, rollout: serving.config }));
 }
 
 const placeOf = ({ stretch, live }: LoopState, pool: readonly GateQuestion[]): string =>

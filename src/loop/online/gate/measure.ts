@@ -1,29 +1,23 @@
 // What the gate is told: both versions' answers to the same questions, the distance from the start, the probe.
 
 import { type Generator, ONE_GREEDY_TOKEN } from '../../../engine/index.js';
-import { exactMatch } from '../../../reward/index.js';
+import { fingerprintMatch } from '../../../reward/index.js';
 import { type Encoding, inlineEncoding, type RolloutRequest } from '../../../rollout/index.js';
 import { derivedSeed } from '../../../training/index.js';
 import { type IdleJob, type IdleRollouts, rollIdle } from '../idle-rollouts.js';
 import { sampledKl, scoreTokens } from '../score-tokens.js';
+import { GateAnswers } from './answers.js';
 import type { GateAnswer, GatePair } from './decide.js';
 import { conversationDigest, type GateQuestion } from './questions.js';
 
 /** A version as the engine is asked for it; null is the base model. */
 export type AdapterName = string | null;
 
-/** What a version answered; what that is worth depends on gold answers, which people correct. */
-interface Given extends Omit<GateAnswer, 'em'> {
-  readonly answer: string | null;
-  /** Digest of the conversation that it answers. */
-  readonly asked: string;
-}
-
 export class GateMeasures {
-  /** Greedy answers of a version to a conversation do not change: those of the live one are asked for once. */
-  readonly #given = new Map<string, Given>();
-
-  constructor(private readonly house: IdleRollouts) {}
+  constructor(
+    private readonly house: IdleRollouts,
+    private readonly answers: GateAnswers = new GateAnswers(),
+  ) {}
 
   /** Of a question that cannot be asked there is none. */
   async pairs(
@@ -43,9 +37,8 @@ export class GateMeasures {
   }
 
   /** Answers to other conversations go: those who asked may have had them deleted. */
-  forgetAllBut(questions: readonly GateQuestion[]): void {
-    const asked = new Set(questions.map(({ messages }) => conversationDigest(messages)));
-    for (const [name, given] of this.#given) if (!asked.has(given.asked)) this.#given.delete(name);
+  forgetAllBut(questions: readonly GateQuestion[]): Promise<void> {
+    return this.answers.forgetAllBut(new Set(questions.map(({ messages }) => conversationDigest(messages))));
   }
 
   /** KL(candidate, reference) in nats a token, from answers that the candidate samples at temperature 1. */
@@ -98,26 +91,28 @@ export class GateMeasures {
       const digest = conversationDigest(question.messages);
       return { question, digest, name: `${adapter} ${snapshot} ${digest}` };
     });
-    const open = asked.filter(({ name }) => !this.#given.has(name));
-    const records = await rollIdle(
-      this.house,
-      open.map(({ question }) => jobOf(question, adapter, 0)),
-      signal,
-    );
-    for (const [i, { name, digest }] of open.entries()) {
-      const record = records[i] ?? null;
-      if (record === null) continue;
-      const { answer, validActions, invalidActions } = record;
-      this.#given.set(name, { answer, validActions, invalidActions, asked: digest });
+    await this.answers.open();
+    const open = asked.filter(({ name }) => this.answers.get(name) === undefined);
+    const kept: Promise<void>[] = [];
+    try {
+      await rollIdle(
+        this.house,
+        open.map(({ question }) => jobOf(question, adapter, 0)),
+        signal,
+        (_done, at, record) => {
+          const { name, digest } = open[at] as (typeof open)[number];
+          if (record !== null) kept.push(this.answers.add(name, digest, record));
+        },
+      );
+    } finally {
+      await Promise.all(kept);
     }
-    const answers = asked.map(({ question, name }) => {
-      const given = this.#given.get(name);
+    return asked.map(({ question, name }) => {
+      const given = this.answers.get(name);
       if (given === undefined) return null;
       const { answer, validActions, invalidActions } = given;
-      return { em: exactMatch(answer, question.goldenAnswers), validActions, invalidActions };
+      return { em: fingerprintMatch(answer, question.goldenAnswers), validActions, invalidActions };
     });
-    this.#shrink();
-    return answers;
   }
 
   /** Does it again when a user came in between. */
@@ -130,14 +125,6 @@ export class GateMeasures {
       } catch (error) {
         if (signal.aborted || !yielded()) throw error;
       }
-    }
-  }
-
-  #shrink(): void {
-    const most = 20_000;
-    for (const name of this.#given.keys()) {
-      if (this.#given.size <= most) return;
-      this.#given.delete(name);
     }
   }
 }

@@ -1,6 +1,10 @@
 // Answers that the gate keeps from one verdict to the next: of a conversation, not of what they were worth.
 
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { configSchema } from '../../../../src/config/index.js';
+import { type AnswerFile, GateAnswers } from '../../../../src/loop/online/gate/answers.js';
 import { GateMeasures } from '../../../../src/loop/online/gate/measure.js';
 import type { GateQuestion } from '../../../../src/loop/online/gate/questions.js';
 import { createPriority } from '../../../../src/loop/online/priority.js';
@@ -13,7 +17,7 @@ import { createScriptedGenerator, scriptOf } from '../../../support/scripted-gen
 
 const never = new AbortController().signal;
 
-function measures() {
+function measures(file: AnswerFile | null = null) {
   const unaskable = new Unaskable();
   const notes: string[] = [];
   const tokenizer = createPieceTokenizer();
@@ -22,7 +26,7 @@ function measures() {
     policy: scriptOf(tokenizer, ['<answer>Lisbon</answer>']),
     eosTokenIds: [tokenizer.endId],
   });
-  const gate = new GateMeasures({
+  const house = {
     priority: createPriority(generator, { idleMs: 0, patienceMs: null }),
     parts: {
       retriever: createMemoryRetriever({ passages: PASSAGES }),
@@ -32,8 +36,9 @@ function measures() {
     },
     topK: 1,
     unaskable,
-    onNote: (line) => notes.push(line),
-  });
+    onNote: (line: string) => notes.push(line),
+  };
+  const gate = new GateMeasures(house, new GateAnswers(file));
   return {
     gate,
     unaskable,
@@ -75,7 +80,7 @@ test('answers to conversations that are gone are not kept', async () => {
   const { gate, em, asked } = measures();
   const [here, gone] = [ask('Lisbon', 'Portugal'), ask('Madrid', 'Spain')];
   for (const question of [here, gone]) await em(question, 'first');
-  gate.forgetAllBut([here]);
+  await gate.forgetAllBut([here]);
   asked();
   for (const question of [here, gone]) await em(question, 'first');
   expect(asked()).toEqual(['first', 'old']);
@@ -91,4 +96,26 @@ test('a question that leaves no room in the window is left out, and named once; 
   expect(unaskable.has(long.messages)).toBe(true);
   expect(notes).toEqual([expect.stringContaining('maximum context length')]);
   await expect(gate.kl([long, kept], 'first', 'old', never)).resolves.toBeDefined();
+});
+
+test('a verdict that another process began is not begun anew', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'gate-measures-'));
+  try {
+    const file = { path: join(folder, 'answers.jsonl'), stamp: 'same', onNote: () => {} };
+    const questions = ['Portugal', 'Spain', 'France'].map((country, at) => ({
+      ...ask('Lisbon', country),
+      key: `question ${at}`,
+    }));
+    await measures(file).gate.pairs(questions.slice(0, 2), 'first', 'old', never);
+    const { gate, asked } = measures(file);
+    const pairs = await gate.pairs(questions, 'first', 'old', never);
+    expect(asked()).toEqual(['first', 'old']);
+    expect(pairs.map(({ candidate, live }) => [candidate.em, live.em])).toEqual([
+      [1, 1],
+      [1, 1],
+      [1, 1],
+    ]);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 });
