@@ -83,6 +83,7 @@ async function sample(context: CliContext, flags: BestOfNFlags): Promise<void> {
               rollout: house.parts.config,
               topK: config.rollout.topK,
               slots: house.engine.info.maxSequences,
+              sequenceTokens: house.engine.info.maxSequenceTokens,
               samples: flags.samples,
               minReward: flags.minReward,
               seed: settings.seed,

@@ -12,7 +12,7 @@ import {
 } from '../training/index.js';
 import type { CliContext } from './context.js';
 import { counted } from './counted.js';
-import { openTrainedModel, type TrainFlags, withTrainer } from './train-parts.js';
+import { openTrainedModel, readStart, type TrainFlags, withTrainer } from './train-parts.js';
 import { openTrainView, outcomeText } from './train-view.js';
 
 export async function trainOnExamples(
@@ -28,7 +28,8 @@ export async function trainOnExamples(
   const examples = trainingPart(file, flags.data, output.note);
   const heldOut = file.examples.length - examples.length;
   const inputs = { data: file.digest, ...(heldOut === 0 ? {} : { heldOut }) };
-  await withTrainer(context, settings, flags, model, inputs, async (run, trainer, signal) => {
+  const start = readStart(config, settings, flags.adapter, model.decoder);
+  await withTrainer(context, start, flags, model, inputs, async (run, trainer, signal) => {
     const view = await openTrainView(output, run);
     try {
       const outcome = await trainSft(run, trainer, settings, examples, { signal, onStep: view.onStep });

@@ -3,6 +3,7 @@
 import { availableParallelism } from 'node:os';
 import type { Config } from '../config/index.js';
 import { createEngine, type Engine } from '../engine/index.js';
+import { ConfigError } from '../errors.js';
 import { LockStepRollouts, type RolloutParts } from '../loop/index.js';
 import { preparePrecision } from '../model/index.js';
 import type { Retriever } from '../retrieval/index.js';
@@ -26,7 +27,19 @@ export interface RolloutHouse {
   close(): Promise<void>;
 }
 
-/** Engine and all that rollouts in training are made of. */
+/** Tokens of a rollout: those of the preset within the engine's, unless they are given. */
+function sequenceTokens({ engine, training }: Config, { maxSequenceTokens }: RunSettings): number {
+  if (training.maxSequenceTokens !== null && maxSequenceTokens > engine.maxSequenceTokens)
+    throw new ConfigError(
+      `training.maxSequenceTokens ${maxSequenceTokens}: rollouts come from the engine; expected at most engine.maxSequenceTokens, which is ${engine.maxSequenceTokens}`,
+    );
+  return Math.min(maxSequenceTokens, engine.maxSequenceTokens);
+}
+
+/**
+ * Engine and all that rollouts in training are made of.
+ * @throws {ConfigError} trajectories longer than the engine's sequences are asked for
+ */
 export async function openRolloutHouse(
   config: Config,
   settings: RunSettings,
@@ -42,6 +55,7 @@ export async function openRolloutHouse(
       ...config.engine,
       threads: config.engine.threads || availableParallelism(),
       maxSequences: config.training.rolloutSequences,
+      maxSequenceTokens: sequenceTokens(config, settings),
     },
     lockStep: true,
     // It takes turns with the trainer.

@@ -1,11 +1,19 @@
 // Opens what a training run needs: the model, the run's folder, the trainer in its thread.
 
 import { availableParallelism } from 'node:os';
-import { homeFolder } from '../config/index.js';
+import { type Config, homeFolder } from '../config/index.js';
+import { ConfigError } from '../errors.js';
 import { openRun, type RunFolder, runIdentity } from '../loop/index.js';
-import { type DecoderConfig, ensureModel, readAdapter, type StoredModel } from '../model/index.js';
+import {
+  type Adapter,
+  type DecoderConfig,
+  ensureModel,
+  readAdapter,
+  type StoredModel,
+} from '../model/index.js';
 import {
   type DecoderSpec,
+  loraShape,
   openDecoderWeights,
   openTrainer,
   type RunSettings,
@@ -46,21 +54,55 @@ export async function openTrainedModel({ config, output, signal }: CliContext): 
   }
 }
 
+/** What a run starts from, and the settings that follow from it. */
+export interface RunStart {
+  readonly settings: RunSettings;
+  /** null: a fresh one. */
+  readonly adapter: Adapter | null;
+}
+
+/**
+ * Reads the adapter that a run starts from; its rank and scale are those of the run.
+ * @throws {ConfigError} the configuration names others
+ */
+export function readStart(
+  { training }: Config,
+  settings: RunSettings,
+  folder: string | undefined,
+  decoder: DecoderConfig,
+): RunStart {
+  if (folder === undefined) return { settings, adapter: null };
+  const adapter = readAdapter(folder, decoder);
+  if (settings.trained === 'whole') return { settings, adapter };
+  const { rank, alpha } = loraShape(adapter);
+  for (const [name, given, own] of [
+    ['rank', training.rank, rank],
+    ['alpha', training.alpha, alpha],
+  ] as const)
+    if (given !== null && Math.abs(given - own) > 1e-9 * own)
+      throw new ConfigError(`training.${name} ${given}: the adapter decides, and ${folder} has ${own}`);
+  return { settings: { ...settings, rank, alpha }, adapter };
+}
+
 /**
  * Takes the run's folder, opens the trainer where the run ended or at its start, and closes both when the work is done.
  * @param inputs  further digests that decide the outcome: of the data, of the index
  */
 export async function withTrainer(
   { config, output, signal }: CliContext,
-  settings: RunSettings,
+  { settings, adapter }: RunStart,
   flags: TrainFlags,
-  { home, model, decoder }: TrainedModel,
+  { home, model }: TrainedModel,
   inputs: Readonly<Record<string, string | number | null>>,
   work: (run: RunFolder, trainer: Trainer, signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
   const precision = config.training.precision ?? config.engine.precision;
-  const start = flags.adapter === undefined ? null : readAdapter(flags.adapter, decoder).digest;
-  const identity = runIdentity(settings, { model: model.record.digest, precision, start, ...inputs });
+  const identity = runIdentity(settings, {
+    model: model.record.digest,
+    precision,
+    start: adapter?.digest ?? null,
+    ...inputs,
+  });
   const run = await openRun(flags.output, { identity, resume: flags.resume, onNote: output.note, signal });
   if (flags.resume && run.from === null) output.note(`no run in ${flags.output} yet: a new one begins`);
   const spec: DecoderSpec = {

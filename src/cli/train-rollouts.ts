@@ -1,17 +1,26 @@
 // Reinforcement learning on the command line: engine, index and rewards put together with the trainer.
 
+import type { Config } from '../config/index.js';
 import { ConfigError, InvalidInputError } from '../errors.js';
 import { evaluate, type Question, sampleOrder, selectPart } from '../evaluation/index.js';
 import { type RlParts, slotRunners, trainRl } from '../loop/index.js';
+import type { Retriever } from '../retrieval/index.js';
 import { scoreRecord } from '../reward/index.js';
-import { type AlgorithmName, runSettings } from '../training/index.js';
+import { type AlgorithmName, referenceDigest, runSettings } from '../training/index.js';
 import { sha256File } from '../util/digest.js';
 import { openIndex } from './application.js';
 import type { CliContext } from './context.js';
 import { counted } from './counted.js';
 import { trainingQuestions } from './questions.js';
 import { METHOD, openRolloutHouse, type RolloutHouse, rewardSettings } from './train-house.js';
-import { openTrainedModel, type TrainFlags, withTrainer } from './train-parts.js';
+import {
+  openTrainedModel,
+  type RunStart,
+  readStart,
+  type TrainedModel,
+  type TrainFlags,
+  withTrainer,
+} from './train-parts.js';
 import { openTrainView, outcomeText } from './train-view.js';
 
 /** @throws {ConfigError} whole weights: an engine cannot load them as an adapter */
@@ -28,22 +37,24 @@ export async function trainOnRollouts(
     );
   const { all, taken: questions } = await trainingQuestions(flags.data, output.note);
   if (questions.length === 0) throw new InvalidInputError(`${flags.data}: no question of the training part`);
+  const held = selectPart(all, 'validation');
+  if (settings.validateEvery > 0 && held.length === 0)
+    throw new InvalidInputError(
+      `${flags.data}: no question of the validation part, but training.validateEvery is ${settings.validateEvery}; expected 0 or a file with such questions`,
+    );
   const model = await openTrainedModel(context);
+  const start = readStart(config, settings, flags.adapter, model.decoder);
+  const reference = referenceOf(config, start, model);
   const retriever = await openIndex(config, { onNote: output.note, signal });
   try {
     const house = await openRolloutHouse(config, settings, model, retriever);
     try {
       const inputs = {
         data: await sha256File(flags.data),
-        index: retriever.snapshotId,
-        prompt: house.parts.prompts.searchR1.digest,
-        topK: config.rollout.topK,
-        rewardRule: config.training.rewardRule,
-        formatWeight: config.training.formatWeight,
-        searchCost: config.training.searchCost,
-        reference: config.training.reference,
+        reference,
+        ...rolloutInputs(config, house, retriever),
       };
-      await withTrainer(context, settings, flags, model, inputs, async (run, trainer, stop) => {
+      await withTrainer(context, start, flags, model, inputs, async (run, trainer, stop) => {
         const view = await openTrainView(output, run);
         try {
           const outcome = await trainRl(
@@ -57,8 +68,7 @@ export async function trainOnRollouts(
               score: (record, { goldenAnswers }) =>
                 scoreRecord(record, house.parts.tokenizer, goldenAnswers, rewardSettings(config)),
               reference: config.training.reference,
-              validateEvery: config.training.validateEvery,
-              validate: validation(context, house, selectPart(all, 'validation'), stop),
+              validate: validation(context, house, held, stop),
             },
             { ...view, signal: stop, onNote: output.note },
           );
@@ -73,6 +83,44 @@ export async function trainOnRollouts(
   } finally {
     await retriever.close();
   }
+}
+
+/** The reference policy's name for the run's identity; null: the policy that the run starts from. */
+function referenceOf(
+  { training }: Config,
+  { settings, adapter }: RunStart,
+  { decoder }: TrainedModel,
+): string | null {
+  if (training.reference === null) return null;
+  return referenceDigest(training.reference, decoder, adapter, settings.rank);
+}
+
+/** What decides rollouts and rewards, beside the settings of the trainer. */
+function rolloutInputs(
+  { engine, retrieval, rollout, training }: Config,
+  { engine: { info }, parts }: RolloutHouse,
+  retriever: Retriever,
+): Record<string, string | number | null> {
+  const { kind } = retriever.info;
+  return {
+    index: retriever.snapshotId,
+    retriever: kind,
+    ef: kind === 'hnsw' || kind === 'hybrid' ? retrieval.ef : null,
+    retrieverRetries: rollout.retrieverRetries,
+    prompt: parts.prompts.searchR1.digest,
+    topK: rollout.topK,
+    queryTokens: rollout.queryTokens,
+    enginePrecision: info.precision,
+    // Which slot a rollout has, and how many tokens are computed side by side, choose the engine's kernels.
+    rolloutSequences: info.maxSequences,
+    engineSequenceTokens: info.maxSequenceTokens,
+    prefillChunkTokens: engine.prefillChunkTokens,
+    prefixCacheTokens: engine.prefixCacheTokens,
+    rewardRule: training.rewardRule,
+    formatWeight: training.formatWeight,
+    searchCost: training.searchCost,
+    validationQuestions: training.validationQuestions,
+  };
 }
 
 /** Greedy answers to a fair sample of the validation part, each in a slot of its own: the same policy, the same figures. */

@@ -3,6 +3,7 @@
 
 import { z } from 'zod';
 import { loop } from './loop.js';
+import { training } from './training.js';
 
 const int = (min: number, max: number) => z.number().int().min(min).max(max);
 
@@ -133,95 +134,6 @@ const rollout = z.strictObject({
   prompt: z.string().min(1).default('search-r1').describe('Prompt file in config/prompts, or a path.'),
   temperature: z.number().min(0).max(2).default(0).describe('Temperature of a request that names none.'),
   retrieverRetries: int(0, 10).default(2).describe('Further tries of a failed search.'),
-});
-
-/** A setting of the preset (and, in part, of the algorithm) unless it is given. */
-const preset = <T extends z.ZodType>(schema: T) => schema.nullable().default(null);
-
-const training = z.strictObject({
-  preset: z
-    .enum(['lora-small', 'paper-ppo', 'paper-grpo', 'paper-ssrl'])
-    .default('lora-small')
-    .describe('Values of all settings here that are null.'),
-  seed: int(0, Number.MAX_SAFE_INTEGER).default(0).describe('Of shuffles, rollouts and fresh weights.'),
-  threads: int(0, 256).default(0).describe('Threads of the trainer; 0 is the number of cores.'),
-  niceness: int(0, 19).default(19).describe('Priority of the trainer (Linux); 19 yields to everyone.'),
-  precision: z
-    .enum(['q8', 'q4', 'fp32'])
-    .nullable()
-    .default(null)
-    .describe('Base weights as an engine of this precision has them; null is engine.precision.'),
-  trained: preset(z.enum(['lora', 'whole'])).describe('What is trained: an adapter or all weights.'),
-  rank: preset(int(1, 1024)).describe('Rank of the adapter.'),
-  alpha: preset(z.number().positive()).describe('Its scale is alpha / rank.'),
-  learningRate: preset(z.number().min(0)).describe('Of the policy.'),
-  valueLearningRate: preset(z.number().min(0)).describe('Of the critic.'),
-  warmupShare: preset(z.number().min(0).max(1)).describe('Share of the steps in which the rate rises.'),
-  valueWarmupShare: preset(z.number().min(0).max(1)).describe('The same of the critic.'),
-  schedule: preset(z.enum(['constant', 'cosine'])).describe('Learning rate after the warm-up.'),
-  weightDecay: preset(z.number().min(0)).describe('Of AdamW.'),
-  maxGradientNorm: preset(z.number().positive()).describe('Longer gradients are scaled down to it.'),
-  steps: preset(int(1, 10_000_000)).describe('Steps of a run; null: the epochs over the data.'),
-  epochs: preset(int(1, 10_000)).describe('Passes over the data; steps wins.'),
-  batchSequences: preset(int(1, 65_536)).describe('Sequences of a step.'),
-  miniBatchSequences: preset(int(1, 65_536)).describe('Sequences of one optimizer update.'),
-  batchEpochs: int(1, 64).default(1).describe('Passes over the rollouts of a step.'),
-  groupSize: preset(int(1, 256)).describe('Rollouts of a question in a step.'),
-  microBatchTokens: int(16, 65_536)
-    .default(2048)
-    .describe('Most tokens that run at once: bounds memory and the time to stop.'),
-  lanes: int(1, 64)
-    .default(2)
-    .describe(
-      'Micro-batches that run side by side and share threads, tokens and memory; whole weights use one.',
-    ),
-  activationMebibytes: int(0, 1_048_576)
-    .default(2048)
-    .describe('Memory for activations kept for the backward run; what does not fit is computed again.'),
-  maxSequenceTokens: preset(int(16, 131_072)).describe('Longest trajectory that is trained on.'),
-  aggregation: preset(z.enum(['seq-mean-token-mean', 'token-mean', 'seq-mean-token-sum-norm'])).describe(
-    'How token losses become one number.',
-  ),
-  klBeta: preset(z.number().min(0)).describe('Weight of the KL to the reference policy.'),
-  klTarget: preset(z.number().positive()).describe(
-    'Mean KL a token that klBeta follows; null keeps klBeta as it is.',
-  ),
-  klHorizon: int(1, 100_000_000).default(10_000).describe('Rollouts over which klBeta follows klTarget.'),
-  reference: z
-    .string()
-    .min(1)
-    .nullable()
-    .default(null)
-    .describe('Adapter folder of the reference policy; null is the policy that the run starts from.'),
-  clipEpsilonLow: preset(z.number().min(0)).describe('Lower clip of the ratio.'),
-  clipEpsilonHigh: preset(z.number().min(0)).describe('Upper clip of the ratio.'),
-  gamma: preset(z.number().min(0).max(1)).describe('Discount.'),
-  gaeLambda: preset(z.number().min(0).max(1)).describe('Of generalised advantage estimation.'),
-  targetKl: preset(z.number().positive()).describe('Further epochs on a batch end beyond 1.5 times this.'),
-  entropyBonus: z.number().min(0).default(0).describe('Weight of the entropy.'),
-  focalGamma: z
-    .number()
-    .min(0)
-    .default(0)
-    .describe('In sft, power of 1 - p in the weight of a token; 0 weighs all alike.'),
-  maxStaleness: int(0, 1000).default(4).describe('Rollouts older than this many versions are dropped.'),
-  rewardRule: z
-    .enum(['outcome', 'outcome+format', 'outcome+format-score', 'f1', 'sub-exact-match'])
-    .default('outcome')
-    .describe(
-      'Reward of a rollout: exact match, that with its format, words in common, or a gold answer as a part of it.',
-    ),
-  formatWeight: z.number().min(0).max(1).default(0.1).describe('Part of the format in it.'),
-  searchCost: z.number().min(0).default(0).describe('Taken off the reward for each search.'),
-  actionBudget: preset(int(1, 64)).describe('rollout.actionBudget in training.'),
-  turnTokens: preset(int(1, 32_768)).describe('rollout.turnTokens in training.'),
-  observationTokens: preset(int(16, 32_768)).describe('rollout.observationTokens in training.'),
-  passageTokens: preset(int(8, 32_768)).describe('rollout.passageTokens in training.'),
-  rolloutSequences: int(1, 256).default(16).describe('Rollouts that run side by side.'),
-  checkpointEvery: preset(int(1, 1_000_000)).describe('Steps between checkpoints.'),
-  keepCheckpoints: int(1, 10_000).default(3).describe('Last checkpoints that are kept, beside the best one.'),
-  validateEvery: int(0, 1_000_000).default(0).describe('Steps between validations; 0 is never.'),
-  validationQuestions: int(1, 1_000_000).default(100).describe('Questions of a validation.'),
 });
 
 const evaluation = z.strictObject({

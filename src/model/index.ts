@@ -9,6 +9,7 @@ export {
   type ReadAdapterOptions,
   readAdapter,
 } from './adapter.js';
+export { type AdapterConfig, rankAndScale, readAdapterConfig } from './adapter-config.js';
 export {
   ADAPTER_GROUPS,
   type AdapterGroup,

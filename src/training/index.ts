@@ -35,8 +35,9 @@ export {
 } from './model/index.js';
 export { derivedSeed, itemsBetween, randomNumbers, shuffledOrder } from './random.js';
 export type { RolloutFacts, TrainingSequence } from './step/sequences.js';
-export { type DecoderSpec, openDecoder, openDecoderWeights } from './trainer/decoder.js';
+export { type DecoderSpec, loraShape, openDecoder, openDecoderWeights } from './trainer/decoder.js';
 export type { Carried, CommitReport, StepReport, StepWork } from './trainer/messages.js';
+export { referenceDigest } from './trainer/reference.js';
 export { learningRates, type RunSettings, runSettings } from './trainer/settings.js';
 export type { OpenTrainable, Trainable, TrainedPart } from './trainer/trainable.js';
 export { openTrainer, type StepOptions, type Trainer, type TrainerOptions } from './trainer/trainer.js';

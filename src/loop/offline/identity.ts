@@ -10,9 +10,9 @@ export function runIdentity(
   settings: RunSettings,
   inputs: Readonly<Record<string, string | number | null>>,
 ): RunIdentity {
-  // Without a target the horizon decides nothing.
-  const idle: readonly string[] = settings.klTarget === null ? ['klTarget', 'klHorizon'] : [];
-  const free: readonly string[] = [...FREE, ...idle];
+  const free: readonly string[] = FREE;
   const fixed = Object.entries(settings).filter(([key]) => !free.includes(key));
-  return { ...Object.fromEntries(fixed), ...inputs };
+  // Without a target the horizon decides nothing.
+  const klHorizon = settings.klTarget === null ? null : settings.klHorizon;
+  return { ...Object.fromEntries(fixed), klHorizon, ...inputs };
 }

@@ -9,7 +9,7 @@ export {
 } from './lock-step-rollouts.js';
 export type { TrainingOutcome } from './outcome.js';
 export { type Regraded, type RegradeOptions, regrade } from './regrade.js';
-export { type ScoredRollout, sampleBatch } from './rollout-batch.js';
+export { type SampledBatch, type ScoredRollout, sampleBatch } from './rollout-batch.js';
 export { type OpenRunOptions, openRun, type RunFolder, type RunIdentity } from './run-folder.js';
 export { type RlEvents, type RlParts, rlSteps, trainRl } from './train-rl.js';
 export {

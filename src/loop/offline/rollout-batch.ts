@@ -23,7 +23,20 @@ export interface BatchParts {
   readonly settings: RunSettings;
   readonly questions: readonly Question[];
   roll(jobs: readonly RolloutJob[]): Promise<TrajectoryRecord[]>;
+  /** Records that are not are left out, as if they had not been sampled. */
+  isSound(record: TrajectoryRecord): boolean;
   score(record: TrajectoryRecord, question: Question): RewardedRecord;
+}
+
+export interface SampledBatch {
+  /** What is trained on. */
+  readonly batch: readonly ScoredRollout[];
+  /** All sound rollouts, those of replaced groups too: what the figures of the step are of. */
+  readonly sampled: readonly ScoredRollout[];
+  /** Rollouts that were not sound. */
+  readonly quarantined: number;
+  /** Share of the groups whose outcomes are all equal; null where they are not told apart here. */
+  readonly equalShare: number | null;
 }
 
 /** Rounds of further questions for a batch whose groups are to differ. */
@@ -35,25 +48,46 @@ const MOST_ROUNDS = 4;
  *
  * @param step  from 1; with the run's seed it decides questions and samples
  */
-export async function sampleBatch(parts: BatchParts, step: number): Promise<ScoredRollout[]> {
+export async function sampleBatch(parts: BatchParts, step: number): Promise<SampledBatch> {
   const { settings } = parts;
-  const wanted = Math.max(1, Math.floor(settings.batchSequences / settings.groupSize));
+  const wanted = groupsOfStep(settings);
   const first = await rollQuestions(parts, questionsOf(parts, step, wanted), `s${step}`);
-  if (!settings.dynamicSampling) return first;
-  const all = [...first];
-  const outcomes = () =>
-    selectGroups(
-      all.map(({ record, scores }) => ({ groupId: record.groupId as string, reward: scores.em })),
-      wanted,
-    );
-  for (let round = 1; round < MOST_ROUNDS && outcomes().missingGroups > 0; round++) {
-    const further = furtherQuestions(parts, step, round, outcomes().missingGroups);
-    all.push(...(await rollQuestions(parts, further, `s${step}r${round}`)));
+  const { rollouts, quarantined } = first;
+  if (!settings.dynamicSampling || settings.groupSize === 1)
+    return { batch: rollouts, sampled: rollouts, quarantined, equalShare: null };
+  const sampled = [...rollouts];
+  let unsound = quarantined;
+  for (let round = 1; round < MOST_ROUNDS; round++) {
+    const { missingGroups } = outcomesOf(sampled, wanted);
+    if (missingGroups === 0) break;
+    const questions = furtherQuestions(parts, step, round, missingGroups);
+    const further = await rollQuestions(parts, questions, `s${step}r${round}`);
+    sampled.push(...further.rollouts);
+    unsound += further.quarantined;
   }
-  const { kept } = outcomes();
-  // Nothing differs: the step then has no signal, and its figures say so.
-  return kept.length === 0 ? first : kept.map((i) => all[i] as ScoredRollout);
+  const { kept, equalGroups } = outcomesOf(sampled, wanted);
+  const groups = new Set(sampled.map(({ record }) => record.groupId)).size;
+  return {
+    // Nothing differs: the step then has no signal, and its figures say so.
+    batch: kept.length === 0 ? rollouts : kept.map((i) => sampled[i] as ScoredRollout),
+    sampled,
+    quarantined: unsound,
+    equalShare: groups === 0 ? null : equalGroups / groups,
+  };
 }
+
+/** Questions of a step, each with a whole group of rollouts. */
+export const groupsOfStep = ({
+  batchSequences,
+  groupSize,
+}: Pick<RunSettings, 'batchSequences' | 'groupSize'>): number =>
+  Math.max(1, Math.floor(batchSequences / groupSize));
+
+const outcomesOf = (rollouts: readonly ScoredRollout[], wanted: number) =>
+  selectGroups(
+    rollouts.map(({ record, scores }) => ({ groupId: record.groupId as string, reward: scores.em })),
+    wanted,
+  );
 
 /** The questions of a step: shuffled passes, as a loader without a state gives them. */
 function questionsOf({ settings, questions }: BatchParts, step: number, count: number): Question[] {
@@ -76,7 +110,7 @@ async function rollQuestions(
   parts: BatchParts,
   questions: readonly Question[],
   name: string,
-): Promise<ScoredRollout[]> {
+): Promise<{ readonly rollouts: readonly ScoredRollout[]; readonly quarantined: number }> {
   const { groupSize, seed } = parts.settings;
   const jobs = questions.flatMap((question, q) =>
     Array.from({ length: groupSize }, (_, sample) => ({
@@ -88,10 +122,12 @@ async function rollQuestions(
     })),
   );
   const records = await parts.roll(jobs);
-  return records.map((record, i) => {
+  const rollouts = records.flatMap((record, i) => {
+    if (!parts.isSound(record)) return [];
     const { question } = jobs[i] as RolloutJob;
-    return { question, record, scores: parts.score(record, question) };
+    return [{ question, record, scores: parts.score(record, question) }];
   });
+  return { rollouts, quarantined: records.length - rollouts.length };
 }
 
 /** A rollout as a step takes it. */
@@ -104,7 +140,7 @@ export function trainingSequence(
     id: record.id,
     tokenIds: Int32Array.from(record.tokenIds),
     lossMask: Uint8Array.from(record.lossMask),
-    environmentMask: Uint8Array.from(record.origin, (origin) => (origin === 'environment' ? 1 : 0)),
+    environmentMask: retrievedMask(record),
     rollout: {
       groupId: record.groupId as string,
       reward: scores.reward,
@@ -119,15 +155,41 @@ export function trainingSequence(
   };
 }
 
-/** Figures of a batch that the trainer does not know. */
-export function batchFigures(batch: readonly ScoredRollout[]): Record<string, number> {
-  const mean = (value: (item: ScoredRollout) => number): number =>
-    batch.reduce((sum, item) => sum + value(item), 0) / batch.length;
+/**
+ * [T], 1 on the observations that a search brought: their passages, with the tags around them, which a record does not
+ * tell apart. Words of the environment's own (a corrective observation, a failed search) are none of them.
+ */
+function retrievedMask({ tokenIds, observations }: TrajectoryRecord): Uint8Array {
+  const mask = new Uint8Array(tokenIds.length);
+  for (const { kind, range } of observations) if (kind === 'search') mask.fill(1, ...range);
+  return mask;
+}
+
+/** Figures of all sound rollouts of a step; without any there is nothing to say. */
+export function batchFigures({
+  sampled,
+  quarantined,
+  equalShare,
+}: Omit<SampledBatch, 'batch'>): Record<string, number> {
+  const counts = { rollouts: sampled.length, quarantined };
+  if (sampled.length === 0) return counts;
+  const total = (value: (item: ScoredRollout) => number): number =>
+    sampled.reduce((sum, item) => sum + value(item), 0);
+  const mean = (value: (item: ScoredRollout) => number): number => total(value) / sampled.length;
+  const valid = total(({ record }) => record.validActions);
+  const actions = valid + total(({ record }) => record.invalidActions);
   return {
+    ...counts,
+    reward: mean(({ scores }) => scores.reward),
     exactMatch: mean(({ scores }) => scores.em),
     f1: mean(({ scores }) => scores.f1),
     formatScore: mean(({ scores }) => scores.formatScore),
     answered: mean(({ record }) => (record.stop === 'answer' ? 1 : 0)),
     turns: mean(({ record }) => record.turnStarts.length),
+    searches: mean(({ record }) => record.searches.length),
+    sampledTokens: mean(({ record }) => record.lossMask.filter((mask) => mask === 1).length),
+    sequenceTokens: mean(({ record }) => record.tokenIds.length),
+    ...(actions === 0 ? {} : { validShare: valid / actions }),
+    ...(equalShare === null ? {} : { zeroVarianceShare: equalShare }),
   };
 }

@@ -1,9 +1,9 @@
 // The folder of a training run: run.json, checkpoints/, metrics.jsonl.
 
 import { mkdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { z } from 'zod';
-import { FileFormatError, InvalidInputError } from '../../errors.js';
+import { FileFormatError, IntegrityError, InvalidInputError } from '../../errors.js';
 import { type Checkpoint, listCheckpoints, pruneCheckpoints } from '../../training/index.js';
 import { writeFileAtomic } from '../../util/atomic-file.js';
 import { canonicalJson, sha256Hex } from '../../util/digest.js';
@@ -40,6 +40,7 @@ const runSchema = z.strictObject({
 /**
  * Takes a run's folder, one process at a time.
  * @throws {InvalidInputError} it holds a run and `resume` is not set, or the run began with other settings
+ * @throws {IntegrityError} all checkpoints of its run are damaged: nothing is overwritten
  */
 export async function openRun(folder: string, options: OpenRunOptions): Promise<RunFolder> {
   await mkdir(folder, { recursive: true });
@@ -63,6 +64,11 @@ async function openHeld(folder: string, options: OpenRunOptions, held: Claim): P
   const { checkpoints: whole, faults } = await listCheckpoints(checkpoints);
   for (const { reason } of faults) options.onNote?.(`ignored: ${reason}`);
   const from = whole.at(-1) ?? null;
+  const lost = faults.filter(({ folder: at }) => basename(at).startsWith('step-'));
+  if (from === null && lost.length > 0)
+    throw new IntegrityError(
+      `${folder} holds a run without a whole checkpoint (${lost.map(({ reason }) => reason).join('; ')}): restore one, or choose another folder`,
+    );
   const configDigest = sha256Hex(canonicalJson(options.identity));
   const path = join(folder, 'run.json');
   if (from !== null) {
@@ -88,12 +94,40 @@ async function checkIdentity(path: string, identity: RunIdentity): Promise<void>
   } catch (cause) {
     throw new FileFormatError(`${path}: ${(cause as Error).message}`, { cause });
   }
-  const changed = [...new Set([...Object.keys(begun), ...Object.keys(identity)])]
-    .filter((key) => canonicalJson(begun[key]) !== canonicalJson(identity[key]))
-    .map((key) => `${key}: ${canonicalJson(begun[key])}, now ${canonicalJson(identity[key])}`);
+  const [before, now] = [flat(begun), flat(identity)];
+  const [olderLacks, newerLacks] = [missingIn(before, now), missingIn(now, before)];
+  if (olderLacks.length > 0 || newerLacks.length > 0)
+    throw new InvalidInputError(
+      `${path} was written by another version of searchloop, ${[
+        ...(olderLacks.length > 0 ? [`which did not note ${olderLacks.join(', ')}`] : []),
+        ...(newerLacks.length > 0 ? [`whose ${newerLacks.join(', ')} this one does not know`] : []),
+      ].join(
+        ' and ',
+      )}: nobody can tell whether it would be the same run. Begin a new one, with --adapter from the last checkpoint of this one if you like`,
+      'resume',
+    );
+  const changed = [...now].filter(([key, value]) => before.get(key) !== value);
   if (changed.length > 0)
     throw new InvalidInputError(
-      `the run began with other settings and would not be the same run:\n  ${changed.join('\n  ')}`,
+      `the run began with other settings and would not be the same run:\n  ${changed
+        .map(([key, value]) => `${key}: ${before.get(key)}, now ${value}`)
+        .join('\n  ')}`,
       'resume',
     );
 }
+
+/** Settings by their path, as JSON: groups of settings one by one, what lies deeper as a whole. */
+function flat(identity: RunIdentity): Map<string, string> {
+  const isGroup = (value: unknown): value is object =>
+    typeof value === 'object' && value !== null && !Array.isArray(value);
+  return new Map(
+    Object.entries(identity).flatMap(([key, value]) =>
+      isGroup(value)
+        ? Object.entries(value).map(([name, item]) => [`${key}.${name}`, canonicalJson(item)] as const)
+        : [[key, canonicalJson(value)] as const],
+    ),
+  );
+}
+
+const missingIn = (there: ReadonlyMap<string, string>, here: ReadonlyMap<string, string>): string[] =>
+  [...here.keys()].filter((key) => !there.has(key));

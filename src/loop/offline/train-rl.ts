@@ -28,6 +28,8 @@ import { handOver, type TrainingOutcome } from './outcome.js';
 import {
   type BatchParts,
   batchFigures,
+  groupsOfStep,
+  type SampledBatch,
   type ScoredRollout,
   sampleBatch,
   trainingSequence,
@@ -45,8 +47,6 @@ export interface RlParts extends Pick<BatchParts, 'questions' | 'score'> {
   readonly reference: string | null;
   /** Figures of a committed policy on questions that are not trained on. */
   readonly validate?: (policy: CommitReport) => Promise<Readonly<Record<string, number>>>;
-  /** Steps between validations; 0 is never. */
-  readonly validateEvery: number;
 }
 
 export interface RlEvents extends TrainingEvents {
@@ -57,11 +57,8 @@ export interface RlEvents extends TrainingEvents {
 }
 
 /** Steps of a run: as configured, else what the passes over the questions take. */
-export function rlSteps(
-  { steps, epochs, batchSequences, groupSize }: RunSettings,
-  questions: number,
-): number {
-  return steps ?? Math.ceil((epochs * questions * groupSize) / batchSequences);
+export function rlSteps(settings: RunSettings, questions: number): number {
+  return settings.steps ?? Math.ceil((settings.epochs * questions) / groupsOfStep(settings));
 }
 
 /**
@@ -83,7 +80,8 @@ export async function trainRl(parts: RlParts, events: RlEvents = {}): Promise<Tr
       const { folder, version } = trainer.committed;
       await rollouts.use(folder, version);
       const begun = performance.now();
-      const { batch, quarantined } = await auditedBatch(parts, step, events);
+      const sampled = await auditedBatch(parts, step, events);
+      const { batch } = sampled;
       const rolloutSeconds = (performance.now() - begun) / 1000;
       await events.onBatch?.(batch, step);
       const work = rlWork(parts, batch, learned, step, steps);
@@ -93,7 +91,7 @@ export async function trainRl(parts: RlParts, events: RlEvents = {}): Promise<Tr
       });
       for (const { question, scores } of batch) learned.baselines.update(question.dataset, scores.reward);
       learned.follow(report.metrics.kl, batch.length);
-      const figures = { ...report.metrics, ...batchFigures(batch), quarantined };
+      const figures = { ...report.metrics, ...batchFigures(sampled) };
       const { tokens, seconds } = report;
       await written.step({ step, ...figures, tokens, seconds, rolloutSeconds });
       events.onStep?.({ ...report, metrics: { ...figures, rolloutSeconds } }, steps);
@@ -108,17 +106,19 @@ export async function trainRl(parts: RlParts, events: RlEvents = {}): Promise<Tr
 }
 
 /** Records that break an invariant are never trained on. */
-async function auditedBatch(
-  parts: RlParts,
-  step: number,
-  events: RlEvents,
-): Promise<{ readonly batch: ScoredRollout[]; readonly quarantined: number }> {
+async function auditedBatch(parts: RlParts, step: number, events: RlEvents): Promise<SampledBatch> {
   const { signal } = events;
   const sampled = await sampleBatch(
     {
       settings: parts.settings,
       questions: parts.questions,
       score: parts.score,
+      isSound(record) {
+        const fault = audit(record, parts.tokenizer)[0];
+        if (fault !== undefined)
+          events.onNote?.(`rollout ${record.id} is not trained on: ${fault.rule}: ${fault.message}`);
+        return fault === undefined;
+      },
       roll: (jobs) =>
         parts.rollouts.roll(jobs, {
           ...(signal === undefined ? {} : { signal }),
@@ -128,13 +128,7 @@ async function auditedBatch(
     step,
   );
   if (signal?.aborted) throw new CancelledError();
-  const batch = sampled.filter(({ record }) => {
-    const fault = audit(record, parts.tokenizer)[0];
-    if (fault !== undefined)
-      events.onNote?.(`rollout ${record.id} is not trained on: ${fault.rule}: ${fault.message}`);
-    return fault === undefined;
-  });
-  return { batch, quarantined: sampled.length - batch.length };
+  return sampled;
 }
 
 function rlWork(
@@ -193,7 +187,7 @@ interface Validation {
 }
 
 async function openValidation(
-  { run, trainer, validate, validateEvery }: RlParts,
+  { run, trainer, validate, settings: { validateEvery } }: RlParts,
   written: RunFigures,
   events: RlEvents,
 ): Promise<Validation> {

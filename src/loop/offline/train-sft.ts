@@ -4,13 +4,13 @@ import { CancelledError } from '../../errors.js';
 import {
   derivedSeed,
   type Example,
-  itemsBetween,
   learningRates,
   openFigures,
   pruneCheckpoints,
   type RunSettings,
   type StepReport,
   type StepWork,
+  shuffledOrder,
   type Trainer,
 } from '../../training/index.js';
 import { handOver, type TrainingOutcome } from './outcome.js';
@@ -26,7 +26,22 @@ export interface TrainingEvents {
 
 /** Steps of a supervised run: as configured, else what the passes over the data take. */
 export function supervisedSteps(settings: RunSettings, examples: number): number {
-  return settings.steps ?? Math.ceil((settings.epochs * examples) / settings.batchSequences);
+  return settings.steps ?? settings.epochs * stepsOfPass(settings, examples);
+}
+
+const stepsOfPass = ({ batchSequences }: RunSettings, examples: number): number =>
+  Math.ceil(examples / batchSequences);
+
+/**
+ * Indices of a step's examples: passes over all of them, each shuffled anew. A pass ends with a batch of what is left, so
+ * that what a step takes depends on its number alone, and a run that goes on over more epochs leaves nothing out.
+ */
+function examplesOf(settings: RunSettings, examples: number, step: number): number[] {
+  const { batchSequences, seed } = settings;
+  const perPass = stepsOfPass(settings, examples);
+  const pass = Math.floor((step - 1) / perPass);
+  const first = ((step - 1) % perPass) * batchSequences;
+  return shuffledOrder(examples, derivedSeed(seed, 'pass', pass)).slice(first, first + batchSequences);
 }
 
 /**
@@ -78,10 +93,8 @@ function supervisedWork(
   step: number,
   steps: number,
 ): StepWork {
-  const { batchSequences, seed, epochs, weightDecay, maxGradientNorm } = settings;
-  const end = settings.steps === null ? epochs * examples.length : Number.POSITIVE_INFINITY;
-  const first = (step - 1) * batchSequences;
-  const chosen = itemsBetween(first, Math.min(first + batchSequences, end), examples.length, seed);
+  const { batchSequences, seed, weightDecay, maxGradientNorm } = settings;
+  const chosen = examplesOf(settings, examples.length, step);
   const rates = learningRates(settings, step, steps);
   return {
     step,

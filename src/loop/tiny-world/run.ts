@@ -96,7 +96,7 @@ export async function runTiny(options: TinyRunOptions): Promise<TinyRunResult> {
   };
   const house = await openTinyHouse(place, sized);
   try {
-    return await trainIn(house, settings, config.training.validateEvery, options);
+    return await trainIn(house, settings, config.training.rolloutSequences, options);
   } finally {
     await house.close();
   }
@@ -105,15 +105,17 @@ export async function runTiny(options: TinyRunOptions): Promise<TinyRunResult> {
 async function trainIn(
   house: TinyHouse,
   settings: RunSettings,
-  validateEvery: number,
+  rolloutSequences: number,
   options: TinyRunOptions,
 ): Promise<TinyRunResult> {
-  const { place, algorithm, topK, masked, signal } = options;
+  const { place, algorithm, topK, masked, curveQuestions, signal } = options;
   const identity = runIdentity(settings, {
     model: place.model.record.digest,
     index: house.parts('training').retriever?.snapshotId ?? null,
     prompt: house.parts('training').prompts.searchR1.digest,
     topK,
+    rolloutSequences,
+    curveQuestions,
     masked: Number(masked),
   });
   const run = await openRun(options.folder, {
@@ -124,7 +126,7 @@ async function trainIn(
   try {
     const trainer = await openTinyTrainer(run, settings, { ...place, threads: options.threads });
     try {
-      return await withTrainer(house, run, trainer, { ...options, settings, validateEvery });
+      return await withTrainer(house, run, trainer, { ...options, settings });
     } finally {
       await trainer.close();
     }
@@ -137,9 +139,9 @@ async function withTrainer(
   house: TinyHouse,
   run: RunFolder,
   trainer: Trainer,
-  options: TinyRunOptions & { readonly settings: RunSettings; readonly validateEvery: number },
+  options: TinyRunOptions & { readonly settings: RunSettings },
 ): Promise<TinyRunResult> {
-  const { place, topK, settings, validateEvery, signal } = options;
+  const { place, topK, settings, signal } = options;
   const rollouts = new LockStepRollouts({
     engine: house.engine,
     parts: house.parts('training'),
@@ -159,7 +161,6 @@ async function withTrainer(
       tokenizer: house.tokenizer,
       score: (record, { goldenAnswers }) => scoreRecord(record, house.tokenizer, goldenAnswers),
       reference: null,
-      validateEvery,
       validate: async ({ folder, version }) => {
         await rollouts.use(folder, version);
         return { ...(await figuresOf('all', options.curveQuestions)) };

@@ -1,8 +1,9 @@
 // Named runs: those of the papers, and the default for one CPU. Data only; the trainer reads it.
 //
 // Search-R1, appendix B: policy 1e-6, value 1e-5, warm-up shares 0.285 and 0.015, batch 512, mini-batch 256, micro-batch 64,
-// 500 steps, beta 0.001, epsilon 0.2. SSRL: batch 256, 62 warm-up steps, 5 epochs, answers up to 4,096 tokens.
-// `lora-small` is ours.
+// 500 steps, beta 0.001, epsilon 0.2. SSRL: batch 256, 62 warm-up steps, 5 epochs, answers up to 4,096 tokens, the best
+// checkpoint on validation. `lora-small` is ours. Micro-batches are ours in all of them: they go by tokens, and how a batch is
+// split does not change its gradient. Weight decay goes by what is trained, see `runSettings`.
 
 import type { AlgorithmName } from './registry.js';
 import type { AlgorithmSettings } from './settings.js';
@@ -18,24 +19,23 @@ export interface TrainingPreset {
     readonly valueLearningRate: number;
     /** Of supervised training. */
     readonly sftLearningRate: number;
-    readonly weightDecay: number;
     readonly maxGradientNorm: number;
     /** Share of all steps, or a number of steps. */
     readonly warmup: { readonly share: number } | { readonly steps: number };
     readonly valueWarmup: { readonly share: number };
     readonly schedule: 'constant' | 'cosine';
   };
-  /** Rollouts of one step, of one optimizer update, and of one forward pass (null: by tokens). */
+  /** Rollouts of one step, and of one optimizer update. */
   readonly batchSequences: number;
   readonly miniBatchSequences: number;
-  readonly microBatchSequences: number | null;
   readonly samplesPerQuestion: number;
   /** null: as long as the caller says. */
   readonly steps: number | null;
   /** Passes over the questions; null: counted in steps. */
   readonly epochs: number | null;
   readonly checkpointEvery: number;
-  readonly keeps: 'last' | 'best-on-validation';
+  /** Steps between validations, the best of which the run gives; 0: it gives the last one. */
+  readonly validateEvery: number;
   readonly rollout: {
     readonly actionBudget: number;
     readonly turnTokens: number;
@@ -55,7 +55,6 @@ const PAPER_PPO: TrainingPreset = {
     learningRate: 1e-6,
     valueLearningRate: 1e-5,
     sftLearningRate: 1e-5,
-    weightDecay: 0.01,
     maxGradientNorm: 1,
     warmup: { share: 0.285 },
     valueWarmup: { share: 0.015 },
@@ -63,12 +62,11 @@ const PAPER_PPO: TrainingPreset = {
   },
   batchSequences: 512,
   miniBatchSequences: 256,
-  microBatchSequences: 64,
   samplesPerQuestion: 1,
   steps: 500,
   epochs: null,
   checkpointEvery: 100,
-  keeps: 'last',
+  validateEvery: 0,
   rollout: {
     actionBudget: 4,
     turnTokens: 500,
@@ -90,7 +88,7 @@ export const PRESETS = {
     miniBatchSequences: 256,
     steps: null,
     epochs: 5,
-    keeps: 'best-on-validation',
+    validateEvery: 100,
     rollout: { ...PAPER_GRPO.rollout, turnTokens: 4096 },
   },
   'lora-small': {
@@ -102,13 +100,11 @@ export const PRESETS = {
       learningRate: 5e-5,
       valueLearningRate: 5e-5,
       sftLearningRate: 3e-4,
-      weightDecay: 0,
       warmup: { share: 0.05 },
       valueWarmup: { share: 0.05 },
     },
     batchSequences: 32,
     miniBatchSequences: 32,
-    microBatchSequences: null,
     samplesPerQuestion: 4,
     steps: null,
     checkpointEvery: 10,

@@ -51,8 +51,6 @@ export interface AlgorithmSettings {
   readonly klPlace: 'none' | 'reward' | 'loss';
   readonly klEstimator: KlEstimator;
   readonly klBeta: number;
-  /** `klBeta` follows the measured KL; target in nats a token (metric `kl`), horizon in rollouts; null: fixed. */
-  readonly adaptiveKl: { readonly target: number; readonly horizon: number } | null;
 
   readonly gamma: number;
   readonly gaeLambda: number;
@@ -96,7 +94,6 @@ export const DEFAULT_SETTINGS: AlgorithmSettings = {
   klPlace: 'loss',
   klEstimator: 'k3',
   klBeta: 0.001,
-  adaptiveKl: null,
   gamma: 1,
   gaeLambda: 1,
   valueClip: 0.2,

@@ -1,8 +1,9 @@
 // Trained values as files that others open: a PEFT folder for LoRA, a safetensors file for whole weights.
 
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { FileFormatError } from '../../errors.js';
+import { FileFormatError, NotFoundError } from '../../errors.js';
+import { type AdapterConfig, rankAndScale, readAdapterConfig } from '../../model/index.js';
 import { writeFileAtomic } from '../../util/atomic-file.js';
 import { openSafetensorsFile, type PlainType, writeSafetensors } from '../../weights/index.js';
 import type { Parameter } from '../training-model.js';
@@ -82,9 +83,10 @@ export async function writeTrained(
 }
 
 /**
- * Reads trained values in the order of `parameters`.
+ * Reads trained values in the order of `parameters`. An adapter of another scale is brought to that of `form`: what it
+ * adds to its layers stays the same.
  * @throws {NotFoundError} a file is missing
- * @throws {FileFormatError} a tensor is missing or has another shape
+ * @throws {FileFormatError} a tensor is missing, has another shape or belongs to no parameter
  */
 export function readTrained(
   folder: string,
@@ -99,8 +101,40 @@ export function readTrained(
     [head, parameters.filter(({ name }) => isValueHead(name))],
   ] as const)
     if (wanted.length > 0) readTensors(file, wanted, values);
+  if (form.kind === 'lora') rescale(values, readScales(folder), form.lora);
   return parameters.map(({ name }) => values.get(name) as Float32Array);
 }
+
+function readScales(folder: string): AdapterConfig {
+  const path = join(folder, ADAPTER_CONFIG);
+  if (!existsSync(path)) throw new NotFoundError(`${path} does not exist`);
+  try {
+    return readAdapterConfig(JSON.parse(readFileSync(path, 'utf8')) as object, path);
+  } catch (cause) {
+    if (!(cause instanceof SyntaxError)) throw cause;
+    throw new FileFormatError(`${path}: ${cause.message}`, { cause });
+  }
+}
+
+/** scale B A = own (scale / own B) A: of the two factors, B takes the difference. */
+function rescale(values: Map<string, Float32Array>, config: AdapterConfig, { rank, alpha }: LoraShape): void {
+  for (const [name, tensor] of values) {
+    const path = /(layers\..*)\.lora_B\.weight$/.exec(name)?.[1];
+    if (path === undefined) continue;
+    const factor = rankAndScale(config, path).scale / (alpha / rank);
+    if (factor !== 1)
+      values.set(
+        name,
+        tensor.map((value) => factor * value),
+      );
+  }
+}
+
+/** PEFT's name of a tensor that was stored under a shorter one. */
+const fullName = (name: string): string =>
+  name
+    .replace(/^(?:base_model\.model\.)?(?:model\.)?(?=layers\..*\.lora_[AB]\.)/, 'base_model.model.model.')
+    .replace(/\.default\.weight$/, '.weight');
 
 function readTensors(
   file: string,
@@ -109,14 +143,19 @@ function readTensors(
 ): void {
   const source = openSafetensorsFile(file);
   try {
+    const names = new Map([...source.tensors.keys()].map((name) => [fullName(name), name]));
     for (const { name, shape } of wanted) {
-      const stored = source.tensors.get(name)?.shape.join(',');
+      const stored = source.tensors.get(names.get(name) ?? name)?.shape.join(',');
       if (stored !== shape.join(','))
         throw new FileFormatError(
           `${file}: tensor "${name}" is ${stored === undefined ? 'missing' : `[${stored}]`}, expected [${shape}]`,
         );
-      values.set(name, source.readFloat32(name));
+      values.set(name, source.readFloat32(names.get(name) ?? name));
+      names.delete(name);
     }
+    const [stranger] = names.values();
+    if (stranger !== undefined)
+      throw new FileFormatError(`${file}: tensor "${stranger}" belongs to nothing that is trained here`);
   } finally {
     source.close();
   }

@@ -15,7 +15,7 @@ import {
 import { openRuntime } from '../../runtime/index.js';
 import { sha256Hex } from '../../util/digest.js';
 import type { TensorSource } from '../../weights/index.js';
-import type { TrainedForm } from '../checkpoint/trained-files.js';
+import type { LoraShape, TrainedForm } from '../checkpoint/trained-files.js';
 import { openTrainingModel, type TrainableWeights } from '../model/index.js';
 import type { Trainable, TrainedPart } from './trainable.js';
 
@@ -115,20 +115,30 @@ function trainableOf({ trained, rank, alpha, seed }: DecoderSpec, adapter: Adapt
   return adapter === null ? { kind: 'lora', rank, alpha, seed } : { kind: 'lora', adapter };
 }
 
-const ALL_LINEAR = ['q', 'k', 'v', 'o', 'gate', 'up', 'down'] as const;
+/** Linear layers of each block that a fresh adapter changes. */
+export const ALL_LINEAR = ['q', 'k', 'v', 'o', 'gate', 'up', 'down'] as const;
+
+const peftNames = (modules: readonly string[]): string[] => modules.map((module) => `${module}_proj`);
 
 function formOf({ trained, rank, alpha, modelId }: DecoderSpec, adapter: Adapter | null): TrainedForm {
   if (trained === 'whole') {
     if (adapter !== null) throw new UnsupportedError('whole weights are not trained on top of an adapter');
     return { kind: 'whole' };
   }
-  const names = (modules: readonly string[]) => modules.map((module) => `${module}_proj`);
   if (adapter === null)
     return {
       kind: 'lora',
-      lora: { rank, alpha, targetModules: names(ALL_LINEAR) },
+      lora: { rank, alpha, targetModules: peftNames(ALL_LINEAR) },
       baseModel: modelId,
     };
+  return { kind: 'lora', lora: loraShape(adapter), baseModel: modelId };
+}
+
+/**
+ * What an adapter is as something to train.
+ * @throws {UnsupportedError} its layers have different ranks or scales
+ */
+export function loraShape(adapter: Adapter): LoraShape {
   const [first] = adapter.modules;
   const odd = adapter.modules.find((item) => item.rank !== first?.rank || item.scale !== first?.scale);
   if (first === undefined || odd !== undefined)
@@ -136,9 +146,5 @@ function formOf({ trained, rank, alpha, modelId }: DecoderSpec, adapter: Adapter
       `an adapter is trained on where all its layers have one rank and scale; here ${odd?.rank} and ${odd?.scale} beside ${first?.rank} and ${first?.scale}`,
     );
   const modules = ALL_LINEAR.filter((name) => adapter.modules.some(({ module }) => module === name));
-  return {
-    kind: 'lora',
-    lora: { rank: first.rank, alpha: first.scale * first.rank, targetModules: names(modules) },
-    baseModel: modelId,
-  };
+  return { rank: first.rank, alpha: first.scale * first.rank, targetModules: peftNames(modules) };
 }

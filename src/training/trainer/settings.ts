@@ -1,15 +1,16 @@
 // Settings of a run: what the configuration says, else the preset, else the algorithm (protocol, section 5).
 
 import type { TrainingConfig } from '../../config/index.js';
+import { ConfigError } from '../../errors.js';
 import {
   type AlgorithmName,
   type AlgorithmSettings,
   algorithmOf,
-  algorithmSettings,
   PRESETS,
   type TrainingPreset,
 } from '../algorithms/index.js';
 import { learningRate, type Schedule } from '../optimizers/index.js';
+import { objectiveSettings } from './objective-settings.js';
 
 export interface RunSettings {
   readonly algorithm: AlgorithmName;
@@ -44,6 +45,8 @@ export interface RunSettings {
   readonly maxSequenceTokens: number;
   readonly checkpointEvery: number;
   readonly keepCheckpoints: number;
+  /** Steps between validations; 0: never. */
+  readonly validateEvery: number;
   readonly rollout: {
     readonly actionBudget: number;
     readonly turnTokens: number;
@@ -55,17 +58,9 @@ export interface RunSettings {
 /** Sequences of a supervised step: more updates from little data than the presets' rollout batches would give. */
 const SUPERVISED_BATCH = 8;
 
-/** Settings of the algorithm that may be given. */
-const OBJECTIVE_KEYS = [
-  'aggregation',
-  'klBeta',
-  'clipEpsilonLow',
-  'clipEpsilonHigh',
-  'gamma',
-  'gaeLambda',
-  'targetKl',
-] as const;
-
+/**
+ * @throws {ConfigError} settings that contradict each other, or that the algorithm has no use for
+ */
 export function runSettings(config: TrainingConfig, algorithm: AlgorithmName): RunSettings {
   const preset: TrainingPreset = PRESETS[config.preset];
   const { optimizer, rollout } = preset;
@@ -74,9 +69,15 @@ export function runSettings(config: TrainingConfig, algorithm: AlgorithmName): R
   const warmup = config.warmupShare === null ? optimizer.warmup : { share: config.warmupShare };
   const shape = config.schedule ?? optimizer.schedule;
   const trained = config.trained ?? (preset.trains === 'lora' ? 'lora' : 'whole');
+  const maxSequenceTokens = config.maxSequenceTokens ?? rollout.sequenceTokens;
+  const sizes = rolloutSizes(config, preset);
+  const longest = longestResponse(sizes, maxSequenceTokens);
+  const objective = objectiveSettings(config, algorithm, preset, longest);
+  if (supervised && config.validateEvery !== null && config.validateEvery > 0)
+    throw new ConfigError(`training.validateEvery ${config.validateEvery}: ${algorithm} rolls nothing out`);
   return {
     algorithm,
-    objective: objectiveOf(config, algorithm, preset),
+    objective,
     supervised,
     usesCritic,
     seed: config.seed,
@@ -93,59 +94,73 @@ export function runSettings(config: TrainingConfig, algorithm: AlgorithmName): R
       warmup: config.valueWarmupShare === null ? optimizer.valueWarmup : { share: config.valueWarmupShare },
       shape,
     },
-    weightDecay: config.weightDecay ?? optimizer.weightDecay,
+    weightDecay: config.weightDecay ?? WEIGHT_DECAY[trained],
     maxGradientNorm: config.maxGradientNorm ?? optimizer.maxGradientNorm,
     steps: config.steps ?? (supervised || config.epochs !== null ? null : preset.steps),
     epochs: config.epochs ?? (supervised ? 1 : (preset.epochs ?? 1)),
     batchSequences,
-    miniBatchSequences: Math.min(config.miniBatchSequences ?? preset.miniBatchSequences, batchSequences),
+    miniBatchSequences:
+      objective.policyLoss === 'reinforce'
+        ? oneUpdate(config, algorithm, batchSequences)
+        : Math.min(config.miniBatchSequences ?? preset.miniBatchSequences, batchSequences),
     batchEpochs: config.batchEpochs,
     dynamicSampling: algorithm === 'dapo',
-    groupSize: supervised ? 1 : (config.groupSize ?? preset.samplesPerQuestion),
+    groupSize: supervised ? 1 : groupSizeOf(config, preset, batchSequences),
     klTarget: config.klTarget,
     klHorizon: config.klHorizon,
     microBatchTokens: config.microBatchTokens,
     lanes: trained === 'whole' ? 1 : config.lanes,
-    maxSequenceTokens: config.maxSequenceTokens ?? rollout.sequenceTokens,
+    maxSequenceTokens,
     checkpointEvery: config.checkpointEvery ?? preset.checkpointEvery,
     keepCheckpoints: config.keepCheckpoints,
-    rollout: {
-      actionBudget: config.actionBudget ?? rollout.actionBudget,
-      turnTokens: config.turnTokens ?? rollout.turnTokens,
-      observationTokens: config.observationTokens ?? rollout.observationTokens,
-      passageTokens: config.passageTokens ?? rollout.passageTokens,
-    },
+    validateEvery: supervised ? 0 : (config.validateEvery ?? preset.validateEvery),
+    rollout: sizes,
   };
 }
 
 /** Of an adapter, where a preset trains whole weights and the configuration asks for an adapter. */
 const DEFAULT_LORA = PRESETS['lora-small'].lora;
 
-function objectiveOf(
-  config: TrainingConfig,
-  algorithm: AlgorithmName,
-  preset: TrainingPreset,
-): AlgorithmSettings {
-  const given = Object.fromEntries(
-    OBJECTIVE_KEYS.filter((key) => config[key] !== null).map((key) => [key, config[key]]),
-  );
-  // Of a rollout that uses its whole budget.
-  const longest = longestResponse(config, preset);
-  return algorithmSettings(algorithm, {
-    tokenSumNorm: longest,
-    overlong: algorithm === 'dapo' ? { maxTokens: longest, cacheTokens: Math.ceil(longest / 5) } : null,
-    // A preset's values were made for its own algorithm; beta is the same in all of them.
-    ...(preset.algorithm === algorithm ? preset.settings : {}),
-    entropyBonus: config.entropyBonus,
-    focalGamma: config.focalGamma,
-    maxStaleness: config.maxStaleness,
-    ...given,
-  });
+/** The protocol's (section 5): decay on an adapter would draw the policy back to its base. */
+const WEIGHT_DECAY = { whole: 0.01, lora: 0 } as const;
+
+/** A step holds whole groups. */
+function groupSizeOf({ groupSize }: TrainingConfig, preset: TrainingPreset, batchSequences: number): number {
+  if (groupSize === null) return Math.min(preset.samplesPerQuestion, batchSequences);
+  if (groupSize > batchSequences)
+    throw new ConfigError(
+      `training.groupSize ${groupSize}: a step of batchSequences ${batchSequences} holds no whole group`,
+    );
+  return groupSize;
 }
 
-function longestResponse(config: TrainingConfig, { rollout }: TrainingPreset): number {
-  const turns = (config.actionBudget ?? rollout.actionBudget) + 1;
-  return turns * (config.turnTokens ?? rollout.turnTokens);
+/** Sequences of the only update: without a ratio, a second one would take rollouts for its own that are not. */
+function oneUpdate(
+  { miniBatchSequences, batchEpochs }: TrainingConfig,
+  algorithm: AlgorithmName,
+  batchSequences: number,
+): number {
+  if (batchEpochs > 1)
+    throw new ConfigError(`training.batchEpochs ${batchEpochs}: ${algorithm} has no ratio, expected 1`);
+  if (miniBatchSequences !== null && miniBatchSequences < batchSequences)
+    throw new ConfigError(
+      `training.miniBatchSequences ${miniBatchSequences}: ${algorithm} has no ratio, so a step of ${batchSequences} sequences is one update; leave it out`,
+    );
+  return batchSequences;
+}
+
+function rolloutSizes(config: TrainingConfig, { rollout }: TrainingPreset): RunSettings['rollout'] {
+  return {
+    actionBudget: config.actionBudget ?? rollout.actionBudget,
+    turnTokens: config.turnTokens ?? rollout.turnTokens,
+    observationTokens: config.observationTokens ?? rollout.observationTokens,
+    passageTokens: config.passageTokens ?? rollout.passageTokens,
+  };
+}
+
+/** Of a rollout that uses its whole budget. */
+function longestResponse({ actionBudget, turnTokens }: RunSettings['rollout'], sequence: number): number {
+  return Math.min((actionBudget + 1) * turnTokens, sequence);
 }
 
 /** Learning rates of a step, counted from 1. */

@@ -20,6 +20,10 @@ test('adaptive KL: beta rises above the target, falls below it, by a fifth at mo
   expect(controller.beta).toBeCloseTo(0.1 * 1.01 * 1.02, 12);
   controller.update(0, 100);
   expect(controller.beta).toBeCloseTo(0.1 * 1.01 * 1.02 * 0.98, 12);
+  // More rollouts than the horizon: beta falls by no more, and never below 0.
+  const short = new AdaptiveKl({ beta: 0.1, target: 6, horizon: 10 });
+  short.update(0, 64);
+  expect(short.beta).toBeCloseTo(0.08, 12);
   expect(() => new AdaptiveKl({ beta: 0, target: 1, horizon: 1 })).toThrow('beta must be positive, got 0');
 });
 
@@ -92,7 +96,6 @@ test("presets hold the papers' numbers", () => {
     },
     batchSequences: 512,
     miniBatchSequences: 256,
-    microBatchSequences: 64,
     steps: 500,
     checkpointEvery: 100,
   });
@@ -102,11 +105,11 @@ test("presets hold the papers' numbers", () => {
     batchSequences: 256,
     samplesPerQuestion: 5,
     epochs: 5,
-    keeps: 'best-on-validation',
+    validateEvery: 100,
   });
   expect(PRESETS['lora-small']).toMatchObject({
     lora: { rank: 16, alpha: 32, targets: 'all-linear' },
-    optimizer: { learningRate: 5e-5, sftLearningRate: 3e-4, weightDecay: 0 },
+    optimizer: { learningRate: 5e-5, sftLearningRate: 3e-4 },
     batchSequences: 32,
     rollout: { actionBudget: 2, turnTokens: 128, observationTokens: 256, passageTokens: 80 },
   });

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describeDecoder, linearShape, readAdapter } from '../../../src/model/index.js';
@@ -8,6 +8,7 @@ import {
   type Parameter,
   randomNumbers,
   readTrained,
+  referenceDigest,
   type TrainedForm,
   writeTrained,
 } from '../../../src/training/index.js';
@@ -99,6 +100,49 @@ test('other shapes and missing tensors are told by name', async () => {
   );
   const wider = parameters.map((item) => ({ ...item, shape: [3, ...item.shape.slice(1)] }));
   expect(() => readTrained(place, form, wider.slice(1))).toThrow(/is \[64,2\], expected \[3,2\]/);
+});
+
+test('an adapter of another scale comes back as what it adds, whatever its names', async () => {
+  const parameters = madeParameters();
+  const [place, config] = [join(folder, 'scaled'), join(folder, 'scaled', 'adapter_config.json')];
+  const scaledBy = async (factor: number) => {
+    const scaled = parameters.map((item) =>
+      item.name.includes('lora_B') ? { ...item, values: item.values.map((value) => value * factor) } : item,
+    );
+    const short = scaled.map((item) => ({ ...item, name: item.name.replace('base_model.model.model.', '') }));
+    await writeTrained(place, form, short);
+    return JSON.parse(readFileSync(config, 'utf8')) as object;
+  };
+  const values = parameters.map((item) => item.values);
+  const halved = await scaledBy(2);
+  writeFileSync(config, JSON.stringify({ ...halved, lora_alpha: 3 }));
+  expect(readTrained(place, form, parameters)).toEqual(values);
+  // Rank 2: alpha / sqrt(2) where the form has alpha / 2.
+  const stabilised = await scaledBy(Math.SQRT1_2);
+  writeFileSync(config, JSON.stringify({ ...stabilised, use_rslora: true }));
+  for (const [i, tensor] of readTrained(place, form, parameters).entries())
+    for (const [at, value] of tensor.entries()) expect(value).toBeCloseTo(values[i]?.[at] as number, 6);
+  expect(() => readTrained(place, form, parameters.slice(0, -2))).toThrow(
+    /layers.1.mlp.down_proj.lora_A.weight" belongs to nothing that is trained here/,
+  );
+});
+
+test('a reference policy changes the layers that are trained, at their rank', async () => {
+  const place = join(folder, 'reference');
+  const parameters = madeParameters();
+  await writeTrained(place, form, parameters);
+  const start = readAdapter(place, decoder);
+  expect(referenceDigest(place, decoder, start, 2)).toBe(start.digest);
+  expect(referenceDigest('base', decoder, start, 2)).toBe('base');
+  expect(() => referenceDigest(place, decoder, null, 2)).toThrow(
+    /does not change layers.0.self_attn.k_proj, which this run trains/,
+  );
+  expect(() => referenceDigest(place, decoder, null, 4)).toThrow(/its rank is 2, this run trains 4/);
+  const fewer = { ...start, modules: start.modules.slice(1) };
+  expect(() => referenceDigest(place, decoder, fewer, 2)).toThrow(
+    /it changes layers.0.self_attn.q_proj, which this run does not train/,
+  );
+  expect(() => referenceDigest(join(folder, 'nowhere'), decoder, start, 2)).toThrow(/does not exist/);
 });
 
 test('an adapter handed on in half precision is half as large and nearly the same', async () => {

@@ -1,0 +1,136 @@
+// Rollouts of a step whose outcomes are scripted.
+
+import { loadConfig } from '../../../src/config/index.js';
+import type { Question } from '../../../src/evaluation/index.js';
+import { rlSteps, sampleBatch } from '../../../src/loop/index.js';
+import { batchFigures, trainingSequence } from '../../../src/loop/offline/rollout-batch.js';
+import { type AlgorithmName, RunningBaselines, runSettings } from '../../../src/training/index.js';
+import { createTrajectoryBuilder } from '../../../src/trajectory/index.js';
+import { makeRecord, tokenizer } from '../../trajectory/store/support.js';
+
+const questions: Question[] = Array.from({ length: 40 }, (_, i) => ({
+  id: `q${i}`,
+  dataset: 'made',
+  question: `Question ${i}?`,
+  goldenAnswers: ['x'],
+  supportingTitles: [],
+}));
+
+const settingsOf = (algorithm: AlgorithmName, training: Readonly<Record<string, unknown>>) =>
+  runSettings(
+    loadConfig({
+      env: {},
+      flags: Object.fromEntries(Object.entries(training).map(([key, value]) => [`training.${key}`, value])),
+    }).training,
+    algorithm,
+  );
+
+/** @param em  of a rollout: of the n-th group that is sampled, and the number of the sample in it */
+async function sample(
+  algorithm: AlgorithmName,
+  em: (group: number, sample: number) => 0 | 1,
+  isSound: (id: string) => boolean = () => true,
+) {
+  const groups: string[] = [];
+  return sampleBatch(
+    {
+      settings: settingsOf(algorithm, { batchSequences: 8, groupSize: 2 }),
+      questions,
+      roll: async (jobs) => jobs.map(({ id, groupId }) => ({ ...makeRecord(id), groupId })),
+      isSound: ({ id }) => isSound(id),
+      score(record) {
+        const groupId = record.groupId as string;
+        if (!groups.includes(groupId)) groups.push(groupId);
+        const score = em(groups.indexOf(groupId), Number(record.id.at(-1)));
+        const { length } = record.searches;
+        return {
+          reward: score,
+          em: score,
+          subEm: 0,
+          f1: 0,
+          formatScore: 0,
+          wellFormed: true,
+          searches: length,
+        };
+      },
+    },
+    1,
+  );
+}
+
+test('dapo: figures are of all that was sampled, not of what is kept of it', async () => {
+  // Of the first four groups two are always wrong; it takes three rounds to find two others that differ.
+  const wrong = [1, 3, 5, 6];
+  const sampled = await sample('dapo', (group, n) => (n === 1 && !wrong.includes(group) ? 1 : 0));
+  expect(sampled.batch).toHaveLength(8);
+  const figures = batchFigures(sampled);
+  expect(figures).toMatchObject({ zeroVarianceShare: 0.5, reward: 0.25, exactMatch: 0.25, searches: 1 });
+  expect(figures.rollouts).toBe(16);
+  const kept = new Set(sampled.batch.map(({ record }) => record.groupId));
+  for (const groupId of kept) {
+    const members = sampled.batch.filter(({ record }) => record.groupId === groupId);
+    expect(members.map(({ scores }) => scores.em).sort()).toEqual([0, 1]);
+  }
+});
+
+test('records that are not sound are counted and take no part', async () => {
+  const sampled = await sample(
+    'grpo',
+    (_, n) => (n === 1 ? 1 : 0),
+    (id) => !id.endsWith('n1'),
+  );
+  expect(sampled).toMatchObject({ quarantined: 4, equalShare: null });
+  expect(sampled.batch.every(({ record }) => record.id.endsWith('n0'))).toBe(true);
+  expect(batchFigures(sampled)).toMatchObject({ rollouts: 4, quarantined: 4, reward: 0 });
+  const none = await sample(
+    'dapo',
+    (_, n) => (n === 1 ? 1 : 0),
+    () => false,
+  );
+  // All four rounds were tried; without a rollout there is no mean.
+  expect(batchFigures(none)).toEqual({ rollouts: 0, quarantined: 32 });
+});
+
+test('steps of a run ask every question in each pass, though a step holds whole groups only', () => {
+  for (const [batchSequences, groupSize, epochs, count] of [
+    [32, 5, 1, 1000],
+    [32, 5, 3, 1000],
+    [8, 8, 2, 7],
+    [9, 2, 1, 5],
+  ] as const) {
+    const steps = rlSteps(settingsOf('grpo', { batchSequences, groupSize, epochs }), count);
+    const asked = Math.floor(batchSequences / groupSize);
+    expect(steps * asked).toBeGreaterThanOrEqual(epochs * count);
+    expect((steps - 1) * asked).toBeLessThan(epochs * count);
+  }
+});
+
+test('of what the environment wrote, only what a search brought counts as retrieved', () => {
+  const builder = createTrajectoryBuilder({ tokenizer, adapterVersion: 'v' });
+  const say = (text: string): void => {
+    const ids = tokenizer.encodePlain(text);
+    builder.sampled({ ids, logprobs: ids.map(() => -1), samplingLogprobs: ids.map(() => -1) });
+  };
+  builder.prompt(tokenizer.encodePlain('question'));
+  say('<search>x</search>');
+  const found = builder.environment('search', tokenizer.encodePlain('<information>Doc</information>'));
+  say('oops');
+  const told = builder.environment('corrective', tokenizer.encodePlain('That was not understood.'));
+  say('<answer>x</answer>');
+  const made = makeRecord('r');
+  const record = builder.build({ ...made, groupId: 'g' });
+  const scores = {
+    reward: 1,
+    em: 1,
+    subEm: 1,
+    f1: 1,
+    formatScore: 1,
+    wellFormed: true,
+    searches: 1,
+  } as const;
+  const rollout = { record, scores, question: questions[0] as Question };
+  const { environmentMask, lossMask } = trainingSequence(rollout, 'v', new RunningBaselines());
+  expect([...environmentMask.subarray(...found)].every((mask) => mask === 1)).toBe(true);
+  expect([...environmentMask.subarray(...told)].every((mask) => mask === 0)).toBe(true);
+  expect(environmentMask.some((mask, t) => mask === 1 && lossMask[t] === 1)).toBe(false);
+});
