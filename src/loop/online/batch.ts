@@ -98,7 +98,7 @@ async function replayedItems(
   let { place } = plan;
   let count = wanted;
   for (let round = 0; round < MOST_ROUNDS && count > 0; round++) {
-    const choice = chooseQuestions(questions, place, {
+    const choice = await chooseQuestions(questions, place, {
       count,
       seed: plan.seed,
       keyShare: settings.keyShare,

@@ -37,12 +37,10 @@ export class Judge {
     private readonly house: LoopHouse,
     private readonly versions: Versions,
     private readonly unaskable: Unaskable = new Unaskable(),
+    answers: GateAnswers = new GateAnswers(),
   ) {
     const rollouts = { priority: house.priority, parts: house.serving, topK: house.topK, unaskable };
-    const { onNote } = house;
-    const path = `${house.folder}/gate-answers.jsonl`;
-    const answers = new GateAnswers({ path, stamp: answerStamp(house), onNote });
-    this.#measures = new GateMeasures({ ...rollouts, onNote }, answers);
+    this.#measures = new GateMeasures({ ...rollouts, onNote: house.onNote }, answers);
   }
 
   /** An admin's questions and trusted labels of held-out traffic, without what was deleted or cannot be asked. */
@@ -180,10 +178,12 @@ export class Judge {
   }
 }
 
-/** Of all that decides a greedy answer beside version, index and conversation. */
-function answerStamp({ engine, serving, topK, configDigest }: LoopHouse): string {
+/** Those of a loop, in its folder. */
+export function gateAnswers({ engine, serving, topK, configDigest, folder, onNote }: LoopHouse): GateAnswers {
   const { modelDigest, precision } = engine.info;
-  return sha256Hex(canonicalJson({ configDigest, modelDigest, precision, topK, rollout: serving.config }));
+  const decisive = { configDigest, modelDigest, precision, topK, rollout: serving.config };
+  const path = `${folder}/gate-answers.jsonl`;
+  return new GateAnswers({ path, stamp: sha256Hex(canonicalJson(decisive)), onNote });
 }
 
 const placeOf = ({ stretch, live }: LoopState, pool: readonly GateQuestion[]): string =>

@@ -18,6 +18,8 @@ export interface KnownAnswer {
   readonly head: StoredHead;
   /** The question as the splits know it. */
   readonly key: string;
+  /** Of the key: it may judge and is never trained on. */
+  readonly isHeldOut: boolean;
   readonly messages: readonly StoredMessage[];
   readonly userKey: string | null;
   /** All of it; the head has its first characters only. */
@@ -73,6 +75,9 @@ export class LabelIndex {
   #sequence = 0;
   #lastRecord = 0;
   #forgotten = 0;
+  /** Rises with whatever changes. */
+  #revision = 0;
+  readonly #made = new Map<string, { readonly at: string; readonly value: unknown }>();
 
   constructor(
     private readonly store: LabelStore,
@@ -104,14 +109,13 @@ export class LabelIndex {
   }
 
   answers(): readonly LabelledAnswer[] {
-    return [...this.#answers.values()].filter(isLabelled);
+    return this.#once('answers', () => [...this.#answers.values()].filter(isLabelled));
   }
 
   /** Answers of which nothing is known, where they are followed. */
   unlabelled(): readonly KnownAnswer[] {
-    return this.settings.withUnlabelled
-      ? [...this.#answers.values()].filter((item) => !isLabelled(item))
-      : [];
+    if (!this.settings.withUnlabelled) return [];
+    return this.#once('unlabelled', () => [...this.#answers.values()].filter((item) => !isLabelled(item)));
   }
 
   /** Those of which both answers are known and at least one has no label of its own: a label says more than a comparison. */
@@ -150,12 +154,14 @@ export class LabelIndex {
   }
 
   /** One answer for each question that may be trained on by new rollouts, those with gold answers first. */
-  toReplay(): Map<string, KnownAnswer> {
-    return this.#bestOf(
-      (answer) =>
-        (answer.goldenAnswers.length > 0 || this.settings.withUnlabelled) &&
-        this.mayTeach(answer) &&
-        !this.unaskable.has(answer.messages),
+  toReplay(): ReadonlyMap<string, KnownAnswer> {
+    return this.#once('replay', () =>
+      this.#bestOf(
+        (answer) =>
+          (answer.goldenAnswers.length > 0 || this.settings.withUnlabelled) &&
+          this.mayTeach(answer) &&
+          !this.unaskable.has(answer.messages),
+      ),
     );
   }
 
@@ -168,24 +174,38 @@ export class LabelIndex {
     }));
   }
 
-  mayTeach({ head, key }: KnownAnswer): boolean {
+  mayTeach({ head, key, isHeldOut }: KnownAnswer): boolean {
     const { method, source, auditState } = head;
     const isTaught = method !== NOT_TAUGHT.method && source !== NOT_TAUGHT.source;
-    return isTaught && auditState !== 'quarantined' && !isHeldOut(key) && !this.settings.reserved.has(key);
+    return isTaught && auditState !== 'quarantined' && !isHeldOut && !this.settings.reserved.has(key);
   }
 
-  #judges(): Map<string, KnownAnswer> {
-    return this.#bestOf(
-      ({ key, messages, trustedAnswers }) =>
-        trustedAnswers.length > 0 && isHeldOut(key) && !this.unaskable.has(messages),
+  #judges(): ReadonlyMap<string, KnownAnswer> {
+    return this.#once('judges', () =>
+      this.#bestOf(
+        ({ isHeldOut, messages, trustedAnswers }) =>
+          trustedAnswers.length > 0 && isHeldOut && !this.unaskable.has(messages),
+      ),
     );
   }
 
-  #compared(): AnswerPair[] {
-    return this.#preferences.all().flatMap(({ better, worse, sources }) => {
-      const [first, second] = [this.#answers.get(better), this.#answers.get(worse)];
-      return first === undefined || second === undefined ? [] : [{ better: first, worse: second, sources }];
-    });
+  #compared(): readonly AnswerPair[] {
+    return this.#once('compared', () =>
+      this.#preferences.all().flatMap(({ better, worse, sources }) => {
+        const [first, second] = [this.#answers.get(better), this.#answers.get(worse)];
+        return first === undefined || second === undefined ? [] : [{ better: first, worse: second, sources }];
+      }),
+    );
+  }
+
+  /** Status and rounds ask for the same lists again and again, on the thread that answers requests. */
+  #once<Value>(name: string, make: () => Value): Value {
+    const at = `${this.#revision} ${this.unaskable.size}`;
+    const made = this.#made.get(name);
+    if (made?.at === at) return made.value as Value;
+    const value = make();
+    this.#made.set(name, { at, value });
+    return value;
   }
 
   #bestOf(accept: (answer: KnownAnswer) => boolean): Map<string, KnownAnswer> {
@@ -201,6 +221,7 @@ export class LabelIndex {
   async #followFeedback(): Promise<void> {
     for (;;) {
       const entries = await this.store.feedbackSince(this.#sequence, AT_ONCE);
+      if (entries.length > 0) this.#revision++;
       for (const entry of entries) {
         this.#pending.add(entry.trajectoryId);
         this.#preferences.add(entry);
@@ -219,7 +240,7 @@ export class LabelIndex {
     const entries = new Map<string, FeedbackEntry[]>(ids.map((id) => [id, []]));
     const said = await this.store.feedbackOf(ids);
     for (const entry of said) entries.get(entry.trajectoryId)?.push(entry);
-    this.#preferences.keep(ids, said);
+    if (this.#preferences.keep(ids, said)) this.#revision++;
     const wanted = heads
       .map((head) => ({ head, label: labelOf(entries.get(head.id) ?? []) }))
       .filter(({ head, label }) => this.#isWanted(head.id, label));
@@ -231,7 +252,10 @@ export class LabelIndex {
       if (text === undefined) continue;
       const answer = knownAnswer(head, text, label);
       gone.delete(head.id);
-      this.#answers.set(head.id, answer);
+      if (!isSame(this.#answers.get(head.id), answer)) {
+        this.#answers.set(head.id, answer);
+        this.#revision++;
+      }
       if (isLabelled(answer)) news.push(answer);
     }
     // Deleted, or nothing can be learned from it as things are.
@@ -254,7 +278,7 @@ export class LabelIndex {
     }
     for (const { record, notes } of unread.length > 0 ? await this.store.read(unread) : [])
       texts.set(record.id, {
-        key: questionKey(record.question),
+        ...splitOf(record.question),
         answer: record.answer,
         messages: notes.messages.length > 0 ? notes.messages : [{ role: 'user', content: record.question }],
       });
@@ -289,17 +313,30 @@ export class LabelIndex {
   }
 
   #forget(id: string): void {
-    if (this.#answers.delete(id)) this.#forgotten++;
-    if (this.#paired.delete(id)) this.#preferences.forget(id);
+    const isKnown = this.#answers.delete(id);
+    const isPaired = this.#paired.delete(id);
+    if (isKnown) this.#forgotten++;
+    if (isPaired) this.#preferences.forget(id);
+    if (isKnown || isPaired) this.#revision++;
   }
 }
 
 /** Of the record, which does not change. */
-type Texts = Pick<KnownAnswer, 'key' | 'messages' | 'answer'>;
+type Texts = Pick<KnownAnswer, 'key' | 'isHeldOut' | 'messages' | 'answer'>;
 
-const knownAnswer = (head: StoredHead, { key, messages, answer }: Texts, label: Label): KnownAnswer => ({
+function splitOf(question: string): Pick<KnownAnswer, 'key' | 'isHeldOut'> {
+  const key = questionKey(question);
+  return { key, isHeldOut: isHeldOut(key) };
+}
+
+const knownAnswer = (
+  head: StoredHead,
+  { key, isHeldOut, messages, answer }: Texts,
+  label: Label,
+): KnownAnswer => ({
   head,
   key,
+  isHeldOut,
   messages,
   userKey: head.userKey,
   answer,
@@ -308,6 +345,12 @@ const knownAnswer = (head: StoredHead, { key, messages, answer }: Texts, label: 
   goldenAnswers: goldsOf(answer, label),
   trustedAnswers: trustedOf(answer, label),
 });
+
+/** Of an answer all but its audit and its label stays as it is. */
+const isSame = (before: KnownAnswer | undefined, { head, label }: KnownAnswer): boolean =>
+  before !== undefined &&
+  before.head.auditState === head.auditState &&
+  JSON.stringify(before.label) === JSON.stringify(label);
 
 /** Gold answers, or the answer itself where everybody called it right. */
 function goldsOf(answer: string | null, label: Label): readonly string[] {

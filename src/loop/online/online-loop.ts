@@ -15,9 +15,10 @@ import { Findings, type Known } from './findings.js';
 import { questionKey } from './gate/questions.js';
 import { healthOfBatch } from './health.js';
 import type { LoopHouse } from './house.js';
-import { Judge } from './judge.js';
+import { gateAnswers, Judge } from './judge.js';
 import { LabelIndex } from './labels.js';
 import { hasAnything, missingForStep, trainOn } from './learn.js';
+import { deletedAlong } from './lineage.js';
 import { Publisher } from './publisher.js';
 import { type LoopState, moved } from './state.js';
 import type { LoopEvent } from './states.js';
@@ -59,7 +60,7 @@ export class OnlineLoop implements LoopControl {
     // Where a judge or a vote tells what an answer is worth, nobody need have said so.
     this.#labels = new LabelIndex(house.store, { reserved, withUnlabelled: house.learnsUnlabelled });
     this.#publisher = new Publisher(house, { version: state.start, name: startName });
-    this.#judge = new Judge(house, this.#publisher.versions, this.#labels.unaskable);
+    this.#judge = new Judge(house, this.#publisher.versions, this.#labels.unaskable, gateAnswers(house));
     this.#trainers = new TrainerKeeper(house);
     this.#findings = new Findings(() => this.#trainers.usedRecords());
     this.#news = new News({
@@ -265,6 +266,7 @@ export class OnlineLoop implements LoopControl {
   // ---- judge and publish
 
   async #judgeWhereDue(): Promise<boolean> {
+    if (await this.#publishPassed()) return true;
     const { ledger, live, stepsSinceGate, watch } = this.state;
     if (ledger === null || ledger.version === live || stepsSinceGate < this.house.settings.gateEvery)
       return false;
@@ -281,6 +283,23 @@ export class OnlineLoop implements LoopControl {
     }
     if (verdict.verdict === 'refused') await this.#refuse(ledger.version, verdict.reasons);
     else await this.#publish(ledger.version, confirmedBy);
+    return true;
+  }
+
+  /** A publication that was broken off goes on: the verdict stands, unless what was trained on was deleted since. */
+  async #publishPassed(): Promise<boolean> {
+    const { passed, ledger, live } = this.state;
+    if (passed === null) return false;
+    const isCandidate = passed.version === ledger?.version && passed.version !== live;
+    const deleted = isCandidate ? deletedAlong(await this.house.store.adapters(), passed.version, live) : 0;
+    if (!isCandidate || deleted > 0) {
+      const again = isCandidate ? { stepsSinceGate: this.house.settings.gateEvery } : {};
+      this.state = { ...this.state, passed: null, ...again };
+      await this.#publisher.save(this.state);
+      return false;
+    }
+    await this.#move('due');
+    await this.#publish(passed.version, passed.confirmedBy);
     return true;
   }
 
@@ -303,7 +322,7 @@ export class OnlineLoop implements LoopControl {
   }
 
   async #publish(version: string, confirmedBy: readonly string[] | null): Promise<void> {
-    await this.#move('passed');
+    await this.#move('passed', { passed: { version, confirmedBy: confirmedBy && [...confirmedBy] } });
     const heard = { answers: this.#labels.answers(), sequence: this.#labels.sequence };
     this.state = await this.#publisher.publish(this.state, 'the loop', heard, confirmedBy);
     if (this.state.watch?.version !== version || this.state.watch.share >= 1)

@@ -24,14 +24,20 @@ export class Preferences {
     this.#said.set(pair, voices);
   }
 
-  /** @param said  all that is said of `ids` now: what else was heard of them was deleted */
-  keep(ids: readonly string[], said: readonly FeedbackEntry[]): void {
+  /**
+   * @param said  all that is said of `ids` now: what else was heard of them was deleted
+   * @returns whether anything was
+   */
+  keep(ids: readonly string[], said: readonly FeedbackEntry[]): boolean {
+    if (this.#said.size === 0) return false;
+    let isChanged = false;
     const [about, kept] = [new Set(ids), new Set(said.map(({ id }) => id))];
     for (const [pair, voices] of this.#said) {
       for (const [key, { trajectoryId, id }] of voices)
-        if (about.has(trajectoryId) && !kept.has(id)) voices.delete(key);
+        if (about.has(trajectoryId) && !kept.has(id)) isChanged = voices.delete(key);
       if (voices.size === 0) this.#said.delete(pair);
     }
+    return isChanged;
   }
 
   /** In the order in which the pairs were first named; none where as many say the opposite. */

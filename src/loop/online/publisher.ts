@@ -73,7 +73,7 @@ export class Publisher {
     };
     const receipt = await this.#receipt(state, by);
     // What the gate let pass is sound: training goes back no further, so that its checkpoint is not written over.
-    const changes = { watch, refusalsInARow: 0, stableStep: ledger.trainerStep };
+    const changes = { watch, passed: null, refusalsInARow: 0, stableStep: ledger.trainerStep };
     const tried = moved(state, 'published', changes);
     const next = isTrial ? tried : this.#lived(tried, watch);
     await this.save(next, { [receiptDocument(ledger.version)]: receipt });
@@ -116,6 +116,7 @@ export class Publisher {
     const { counts } = state;
     const next: LoopState = {
       ...this.#backAt(state, target),
+      passed: null,
       refusalsInARow: 0,
       counts: { ...counts, rolledBack: counts.rolledBack + 1 },
     };

@@ -58,6 +58,11 @@ const loopState = z.strictObject({
     working: z.array(z.string()),
     used: z.array(z.string()),
   }),
+  /** A candidate that the gate let pass and that is not out yet, with the fresh questions that confirmed it. */
+  passed: z
+    .strictObject({ version: z.string(), confirmedBy: z.array(z.string()).nullable() })
+    .nullable()
+    .default(null),
   /** Since the last verdict. */
   stepsSinceGate: z.number().int(),
   refusalsInARow: z.number().int(),
@@ -120,6 +125,7 @@ export const newLoopState = (seed: number, start: string): LoopState => ({
   published: [],
   confirmed: start,
   stretch: { attempts: 0, publications: 0, working: [], used: [] },
+  passed: null,
   stepsSinceGate: 0,
   refusalsInARow: 0,
   stableStep: 0,

@@ -47,10 +47,14 @@ test('a version that could not be written down is not what the next ones are com
   });
   expect(house.failures).toEqual([expect.stringContaining('while publishing')]);
   rmSync(versions);
+  // Also after a restart the verdict stands: what passed goes live, and no further step is made before.
+  await house.close();
+  house = await open();
   await house.loop.step();
   const passed = house.loop.status();
   expect(passed.last_error).toBeNull();
-  expect(passed.live).toBe(passed.candidate);
+  expect(passed.step).toBe(failed.step);
+  expect(passed.live).toBe(failed.candidate);
   expect(passed.stretch).toMatchObject({
     confirmed: passed.live,
     attempts: 0,
