@@ -60,6 +60,14 @@ export class TrainerKeeper {
     // What was deleted while the step ran does not come back with its rollouts; the ledger counts them as deleted.
     for (const { record, notes, origin } of batch.rollouts)
       if (notes !== null) await this.house.store.putRollout(record, notes, origin.head.id);
+    // Before the step is committed: what fails after it would have the old state written over the new one.
+    await this.house.store.setGrades(
+      batch.rollouts.map(({ record, scores, graded }) => ({
+        id: record.id,
+        value: scores.reward,
+        ...graded,
+      })),
+    );
     const report = await trainer.commit(learned.carried());
     const checkpoint = report.folder.slice(checkpointsOf(this.house.folder).length + 1);
     const ledger = { trainerStep: report.step, version: report.version, checkpoint, state: report.state };
@@ -89,13 +97,6 @@ export class TrainerKeeper {
       usedBatches: [],
       documents: { [STATE_DOCUMENT]: next },
     });
-    await this.house.store.setGrades(
-      batch.rollouts.map(({ record, scores, graded }) => ({
-        id: record.id,
-        value: scores.reward,
-        ...graded,
-      })),
-    );
     return next;
   }
 
