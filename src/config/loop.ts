@@ -18,6 +18,7 @@ export const loop = z.strictObject({
   algorithm: z
     .enum([
       'grpo',
+      'ppo',
       'dr-grpo',
       'dapo',
       'rloo',
@@ -29,7 +30,7 @@ export const loop = z.strictObject({
       'reinforce',
     ])
     .default('grpo')
-    .describe('Of the steps; all else of a step stands under training.'),
+    .describe('Of the steps; all else of a step stands under training. ppo needs the mode replay.'),
   seed: int(0, Number.MAX_SAFE_INTEGER).default(0).describe('Of questions, rollouts and updates.'),
   minQuestions: int(1, 1_000_000)
     .default(16)

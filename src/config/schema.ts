@@ -257,6 +257,11 @@ export const configSchema = z
       fail(['server', 'streamBufferHardBytes'], 'must not be below streamBufferBytes');
     if (config.loop.enabled && config.store.kind === 'none')
       fail(['loop', 'enabled'], 'the loop learns from what is stored, and store.kind is "none"');
+    if (config.loop.algorithm === 'ppo' && config.loop.mode === 'logged')
+      fail(
+        ['loop', 'mode'],
+        'ppo needs the mode replay: a critic learns what the present policy will earn, and logged answers are of earlier ones',
+      );
     if (config.reward.httpUrl !== null && config.reward.module !== null)
       fail(['reward', 'module'], 'expected httpUrl or module, not both');
     if (config.store.kind === 'postgres' && config.store.url === null)

@@ -33,6 +33,11 @@ test.each([
   ['a wrong type is named', 'server: { port: "x" }', /server\.port/],
   ['cross-field rules hold', 'retrieval: { kind: remote }', /retrieval\.remoteUrl/],
   ['the live adapter must be configured', 'model: { liveAdapter: a }', /liveAdapter/],
+  [
+    'a critic needs new rollouts',
+    'loop: { algorithm: ppo, mode: logged }',
+    /loop\.mode: ppo needs the mode replay/,
+  ],
   ['the top must be a mapping', '- 1', /mapping/],
 ])('%s', (_name, text, message) => {
   expect(() => loadConfig({ file: file(text), env: {} })).toThrow(message);

@@ -17,7 +17,7 @@ const home = mkdtempSync(join(tmpdir(), 'searchloop-loop-'));
 let flags: Record<string, unknown>;
 let house: RunningHouse;
 let hooks: Server;
-const news: { event: string; version: string | null; reasons: string[] }[] = [];
+const news: { event: string; version: string | null; reasons: string[]; by: string | null }[] = [];
 
 beforeAll(async () => {
   await importTiny(home, join(__dirname, '..', 'fixtures'));
@@ -141,6 +141,8 @@ test('the response says the version; the receipt says where it comes from', asyn
     parent: 'base',
     steps: [published],
     publishedBy: 'the loop',
+    // The step was asked for; a key would be named by its id.
+    orderedBy: 'anonymous',
   });
   expect(receipt.trajectoryIds).toContain(before.id);
   expect((receipt.gate as { name: string; passed: boolean }[]).map(({ passed }) => passed)).toEqual(
@@ -185,6 +187,11 @@ test('rollback, pause and resume by an admin; news of each', async () => {
   await eventually(() => news.length >= 4);
   expect(news.map(({ event }) => event)).toEqual(['published', 'rolled_back', 'paused', 'published']);
   expect(news[1]?.reasons).toEqual(['to see it']);
+  expect(news.map(({ by }) => by)).toEqual(Array(4).fill('anonymous'));
+  expect(await house.store.readDocument(`loop.receipt.${published}`)).toMatchObject({
+    publishedBy: 'the loop',
+    rolledBack: { reason: 'to see it', by: 'anonymous', at: expect.any(Number) },
+  });
 });
 
 test('orders are checked: unknown fields, methods, bodies', async () => {

@@ -27,6 +27,8 @@ export interface OpenRunOptions {
   readonly identity: RunIdentity;
   /** Said by the user: a folder that holds a run is not begun anew by mistake. */
   readonly resume: boolean;
+  /** Keys of an identity, also of one that an earlier build wrote, that may differ. */
+  readonly free?: readonly string[];
   readonly onNote?: (line: string) => void;
   readonly signal?: AbortSignal;
 }
@@ -77,7 +79,7 @@ async function openHeld(folder: string, options: OpenRunOptions, held: Claim): P
         `${folder} holds a run at step ${from.manifest.step}: add --resume, or choose another folder`,
         'output',
       );
-    await checkIdentity(path, options.identity);
+    await checkIdentity(path, options);
     await pruneCheckpoints(checkpoints, { keepLast: Number.POSITIVE_INFINITY, keep: [] });
   } else {
     const run = { formatVersion: 1, configDigest, identity: options.identity };
@@ -87,14 +89,14 @@ async function openHeld(folder: string, options: OpenRunOptions, held: Claim): P
   return { folder, checkpoints, metrics, configDigest, from, release: () => held.release(true) };
 }
 
-async function checkIdentity(path: string, identity: RunIdentity): Promise<void> {
+async function checkIdentity(path: string, { identity, free = [] }: OpenRunOptions): Promise<void> {
   let begun: RunIdentity;
   try {
     begun = runSchema.parse(JSON.parse(await readFile(path, 'utf8'))).identity;
   } catch (cause) {
     throw new FileFormatError(`${path}: ${(cause as Error).message}`, { cause });
   }
-  const [before, now] = [flat(begun), flat(identity)];
+  const [before, now] = [flat(begun, free), flat(identity, free)];
   const [olderLacks, newerLacks] = [missingIn(before, now), missingIn(now, before)];
   if (olderLacks.length > 0 || newerLacks.length > 0)
     throw new InvalidInputError(
@@ -117,15 +119,17 @@ async function checkIdentity(path: string, identity: RunIdentity): Promise<void>
 }
 
 /** Settings by their path, as JSON: groups of settings one by one, what lies deeper as a whole. */
-function flat(identity: RunIdentity): Map<string, string> {
+function flat(identity: RunIdentity, free: readonly string[]): Map<string, string> {
   const isGroup = (value: unknown): value is object =>
     typeof value === 'object' && value !== null && !Array.isArray(value);
   return new Map(
-    Object.entries(identity).flatMap(([key, value]) =>
-      isGroup(value)
-        ? Object.entries(value).map(([name, item]) => [`${key}.${name}`, canonicalJson(item)] as const)
-        : [[key, canonicalJson(value)] as const],
-    ),
+    Object.entries(identity)
+      .filter(([key]) => !free.includes(key))
+      .flatMap(([key, value]) =>
+        isGroup(value)
+          ? Object.entries(value).map(([name, item]) => [`${key}.${name}`, canonicalJson(item)] as const)
+          : [[key, canonicalJson(value)] as const],
+      ),
   );
 }
 

@@ -10,19 +10,17 @@ import {
   type CommitReport,
   checkpointFolder,
   derivedSeed,
-  learningRates,
   listCheckpoints,
   openFigures,
   pruneCheckpoints,
   type RunFigures,
   type RunSettings,
   readMetrics,
-  type StepWork,
   type Trainer,
 } from '../../training/index.js';
 import { audit } from '../../trajectory/index.js';
 import { writeFileAtomic } from '../../util/atomic-file.js';
-import { type Learned, learnedSoFar } from './learned.js';
+import { learnedSoFar } from './learned.js';
 import type { LockStepRollouts } from './lock-step-rollouts.js';
 import { handOver, type TrainingOutcome } from './outcome.js';
 import {
@@ -32,9 +30,9 @@ import {
   type SampledBatch,
   type ScoredRollout,
   sampleBatch,
-  trainingSequence,
 } from './rollout-batch.js';
 import type { RunFolder } from './run-folder.js';
+import { stepWork } from './step-work.js';
 import type { TrainingEvents } from './train-sft.js';
 
 export interface RlParts extends Pick<BatchParts, 'questions' | 'score'> {
@@ -84,7 +82,16 @@ export async function trainRl(parts: RlParts, events: RlEvents = {}): Promise<Tr
       const { batch } = sampled;
       const rolloutSeconds = (performance.now() - begun) / 1000;
       await events.onBatch?.(batch, step);
-      const work = rlWork(parts, batch, learned, step, steps);
+      const work = stepWork({
+        settings,
+        trainer,
+        batch,
+        baselines: learned.baselines,
+        klBeta: learned.klBeta,
+        steps,
+        seed: derivedSeed(settings.seed, 'step', step),
+        reference: referenceOf(parts),
+      });
       const report = await trainer.run(work, {
         ...(events.signal === undefined ? {} : { signal: events.signal }),
         ...(events.onTokens === undefined ? {} : { onTokens: events.onTokens }),
@@ -131,32 +138,8 @@ async function auditedBatch(parts: RlParts, step: number, events: RlEvents): Pro
   return sampled;
 }
 
-function rlWork(
-  { settings, run, trainer, reference }: RlParts,
-  batch: readonly ScoredRollout[],
-  { baselines, klBeta }: Learned,
-  step: number,
-  steps: number,
-): StepWork {
-  const { weightDecay, maxGradientNorm, objective, seed } = settings;
-  const { version } = trainer.committed;
-  const rates = learningRates(settings, step, steps);
-  return {
-    step,
-    version,
-    algorithm: { ...objective, klBeta },
-    supervised: false,
-    sequences: batch.map((item) => trainingSequence(item, version, baselines)),
-    batchEpochs: settings.batchEpochs,
-    miniBatchSequences: settings.miniBatchSequences,
-    policy: { learningRate: rates.policy, weightDecay, maxGradientNorm },
-    value: { learningRate: rates.value, weightDecay, maxGradientNorm },
-    microBatchTokens: settings.microBatchTokens,
-    seed: derivedSeed(seed, 'step', step),
-    reference: objective.klPlace === 'none' ? null : (reference ?? checkpointFolder(run.checkpoints, 0)),
-    versions: {},
-  };
-}
+const referenceOf = ({ settings, run, reference }: RlParts): string | null =>
+  settings.objective.klPlace === 'none' ? null : (reference ?? checkpointFolder(run.checkpoints, 0));
 
 /** Every step is committed; of these, the multiples of `checkpointEvery` are kept longer, and the best one for good. */
 async function keepCheckpoints({ settings, run, trainer }: RlParts, best: number | null): Promise<void> {

@@ -10,14 +10,14 @@ export interface LoopTraffic {
   readonly canary: { readonly adapter: string; readonly version: string; readonly share: number } | null;
 }
 
-/** What can be asked of a running loop. */
+/** What can be asked of a running loop. `by` is the API key that orders it: receipts and news name it. */
 export interface LoopControl {
   status(): LoopStatus;
   traffic(): LoopTraffic;
-  pause(reason: string): Promise<LoopStatus>;
+  pause(reason: string, by?: string): Promise<LoopStatus>;
   resume(): Promise<LoopStatus>;
   /** One step at once, though fewer questions are there than a step waits for, then the gate where it is due. */
-  step(): Promise<LoopStatus>;
+  step(by?: string): Promise<LoopStatus>;
   /** Goes back to the version before, or to one that was published. @throws {NotFoundError} there is none */
-  rollback(reason: string, version?: string): Promise<LoopStatus>;
+  rollback(reason: string, version?: string, by?: string): Promise<LoopStatus>;
 }

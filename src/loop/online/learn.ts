@@ -1,20 +1,14 @@
 // One step of learning: whether there is enough for it, and the update. Commits nothing: that is the loop's.
 
-import {
-  checkpointFolder,
-  derivedSeed,
-  learningRates,
-  type StepReport,
-  type StepWork,
-  type Trainer,
-} from '../../training/index.js';
+import { checkpointFolder, derivedSeed, type StepReport, type Trainer } from '../../training/index.js';
 import type { Learned } from '../offline/learned.js';
-import { trainingSequence } from '../offline/rollout-batch.js';
+import { stepWork } from '../offline/step-work.js';
 import type { Batch, Plan } from './batch.js';
 import type { Known } from './findings.js';
 import { checkpointsOf, type LoopHouse } from './house.js';
 import type { LabelIndex } from './labels.js';
 import { loggedAnswers, usablePairs } from './logged-answers.js';
+import type { LoopState } from './state.js';
 import { unusedLabels } from './unused.js';
 
 /** Questions, answers and pairs that a step could be made of, and how many labels it could not, by reason. */
@@ -41,11 +35,22 @@ export function missingForStep(house: LoopHouse, labels: LabelIndex, known: Know
   return `${count} labelled ${what} may be trained on; a step needs ${minQuestions}${why}`;
 }
 
+/** What the gate waits for, where training must not run further ahead of it; null: it may go on. */
+export function unjudged(
+  { settings }: LoopHouse,
+  { stepsSinceGate, lastGate }: Pick<LoopState, 'stepsSinceGate' | 'lastGate'>,
+): string | null {
+  const most = MOST_AHEAD * settings.gateEvery;
+  return stepsSinceGate >= most && lastGate?.verdict === 'waits' ? (lastGate.reasons[0] ?? null) : null;
+}
+
 /** Whether a step that an admin asks for has anything to learn from. */
 export const hasAnything = (house: LoopHouse, labels: LabelIndex, known: Known): boolean =>
   materialOf(house, labels, known).count > 0;
 
-/** Steps over which a learning rate that changes would change. */
+/** So many times `loop.gateEvery` steps may be made while the gate waits for questions. */
+const MOST_AHEAD = 4;
+/** Steps that the shares of the warm-ups are of. */
 const HORIZON = 1000;
 
 /** Updates the trainer's values. @throws {NonFiniteError} the step is rejected, nothing has changed */
@@ -58,26 +63,23 @@ export async function trainOn(
   signal: AbortSignal,
 ): Promise<StepReport> {
   const { run } = house;
-  const { version } = trainer.committed;
-  const constant = { ...run, policySchedule: { ...run.policySchedule, shape: 'constant' as const } };
-  const rates = learningRates(constant, trainer.step + 1, HORIZON);
-  const { weightDecay, maxGradientNorm } = run;
-  const work: StepWork = {
-    step: trainer.step + 1,
-    version,
-    algorithm: { ...run.objective, klBeta },
-    supervised: false,
-    sequences: batch.rollouts.map((item) => trainingSequence(item, version, baselines)),
-    batchEpochs: run.batchEpochs,
-    miniBatchSequences: run.miniBatchSequences,
-    policy: { learningRate: rates.policy, weightDecay, maxGradientNorm },
-    value: { learningRate: rates.value, weightDecay, maxGradientNorm },
-    microBatchTokens: run.microBatchTokens,
+  // The loop has no end that a rate could fall towards.
+  const shape = 'constant' as const;
+  const work = stepWork({
+    settings: {
+      ...run,
+      policySchedule: { ...run.policySchedule, shape },
+      valueSchedule: { ...run.valueSchedule, shape },
+    },
+    trainer,
+    batch: batch.rollouts,
+    baselines,
+    klBeta,
+    steps: HORIZON,
     seed: derivedSeed(plan.seed, 'step', plan.step),
     // The policy that the loop began with; always, because gate and guard watch the distance.
     reference: checkpointFolder(checkpointsOf(house.folder), 0),
-    versions: {},
-  };
+  });
   const stop = house.priority.watch((mayWork) => Atomics.store(house.pause, 0, mayWork ? 0 : 1));
   // A step that shall end must not stand still.
   const wake = (): void => void Atomics.store(house.pause, 0, 0);

@@ -17,7 +17,7 @@ import { healthOfBatch } from './health.js';
 import type { LoopHouse } from './house.js';
 import { gateAnswers, Judge } from './judge.js';
 import { LabelIndex } from './labels.js';
-import { hasAnything, missingForStep, trainOn } from './learn.js';
+import { hasAnything, missingForStep, trainOn, unjudged } from './learn.js';
 import { deletedAlong } from './lineage.js';
 import { Publisher } from './publisher.js';
 import { type LoopState, moved } from './state.js';
@@ -48,6 +48,8 @@ export class OnlineLoop implements LoopControl {
   #turn: Promise<unknown> = Promise.resolve();
   #running: Promise<void> | null = null;
   #failures = 0;
+  /** API key that ordered the present round. */
+  #orderedBy: string | null = null;
   #lastError: string | null = null;
   #progress: { readonly done: number; readonly total: number } | null = null;
 
@@ -104,8 +106,8 @@ export class OnlineLoop implements LoopControl {
     return statusOf(this.state, { ...facts, progress: this.#progress, lastError: this.#lastError });
   }
 
-  pause(reason: string): Promise<LoopStatus> {
-    return this.#interrupt(() => this.#pause(reason));
+  pause(reason: string, by?: string): Promise<LoopStatus> {
+    return this.#interrupt(() => this.#pause(reason, by));
   }
 
   async resume(): Promise<LoopStatus> {
@@ -118,17 +120,20 @@ export class OnlineLoop implements LoopControl {
     return this.status();
   }
 
-  async step(): Promise<LoopStatus> {
+  async step(by?: string): Promise<LoopStatus> {
     await this.#inTurn(async () => {
       if (this.state.name === 'paused')
         throw new InvalidInputError(`the loop is paused: ${this.state.pausedFor}; resume it first`);
-      await this.#round(true);
+      this.#orderedBy = by ?? null;
+      await this.#round(true).finally(() => {
+        this.#orderedBy = null;
+      });
     });
     return this.status();
   }
 
-  rollback(reason: string, version?: string): Promise<LoopStatus> {
-    return this.#interrupt(() => this.#rollBack(reason, version));
+  rollback(reason: string, version?: string, by?: string): Promise<LoopStatus> {
+    return this.#interrupt(() => this.#rollBack(reason, version, by));
   }
 
   /** Ends the work at the next decode step or micro-batch. Idempotent. */
@@ -189,7 +194,7 @@ export class OnlineLoop implements LoopControl {
   async #stepWherePossible(isAsked: boolean): Promise<boolean> {
     await this.#findings.open();
     const known = this.#known();
-    const missing = this.#unjudged() ?? missingForStep(this.house, this.#labels, known);
+    const missing = unjudged(this.house, this.state) ?? missingForStep(this.house, this.#labels, known);
     if (missing !== null && !(isAsked && hasAnything(this.house, this.#labels, known))) {
       this.state = { ...this.state, waitsFor: missing };
       return false;
@@ -220,13 +225,6 @@ export class OnlineLoop implements LoopControl {
 
   #known(): Known {
     return this.#findings.under(this.state.ledger?.version ?? this.state.start);
-  }
-
-  /** A gate that waits for questions must not let training run ahead for ever. */
-  #unjudged(): string | null {
-    const { stepsSinceGate, lastGate } = this.state;
-    const most = 4 * this.house.settings.gateEvery;
-    return stepsSinceGate >= most && lastGate?.verdict === 'waits' ? (lastGate.reasons[0] ?? null) : null;
   }
 
   async #train(trainer: Trainer, batch: Batch, plan: Plan): Promise<void> {
@@ -318,15 +316,15 @@ export class OnlineLoop implements LoopControl {
         : { refusalsInARow: inARow };
     const { counts } = this.state;
     await this.#move('refused', { ...back, counts: { ...counts, refused: counts.refused + 1 } });
-    this.#tell('refused', version, reasons);
+    this.#tell('refused', version, reasons, this.#orderedBy);
   }
 
   async #publish(version: string, confirmedBy: readonly string[] | null): Promise<void> {
     await this.#move('passed', { passed: { version, confirmedBy: confirmedBy && [...confirmedBy] } });
     const heard = { answers: this.#labels.answers(), sequence: this.#labels.sequence };
-    this.state = await this.#publisher.publish(this.state, 'the loop', heard, confirmedBy);
+    this.state = await this.#publisher.publish(this.state, this.#orderedBy, heard, confirmedBy);
     if (this.state.watch?.version !== version || this.state.watch.share >= 1)
-      this.#tell('published', version, []);
+      this.#tell('published', version, [], this.#orderedBy);
     else
       this.house.onNote(
         `version ${version.slice(0, 12)} is tried with ${this.state.watch.share} of the requests`,
@@ -354,26 +352,25 @@ export class OnlineLoop implements LoopControl {
     }
   }
 
-  async #rollBack(reason: string, version?: string): Promise<void> {
+  async #rollBack(reason: string, version?: string, by: string | null = null): Promise<void> {
     const from = this.state.watch?.version ?? this.state.live;
     const target = version ?? this.#publisher.before(this.state);
     if (target === null)
       throw new NotFoundError(
         `version ${this.state.live} is what the loop began with: there is none before it`,
       );
-    const state = await this.#publisher.rollBack(this.state, target);
-    const back = await this.#trainers.returnTo(state, this.#publisher.trainerStepOf(state));
-    this.state = { ...state, ...back };
-    await this.#publisher.save(this.state);
-    this.#tell('rolled_back', from, [reason]);
+    this.state = await this.#publisher.rollBack(this.state, target, { reason, by }, (next) =>
+      this.#trainers.returnTo(next, this.#publisher.trainerStepOf(next)),
+    );
+    this.#tell('rolled_back', from, [reason], by);
   }
 
   // ---- all else
 
-  async #pause(reason: string): Promise<void> {
+  async #pause(reason: string, by: string | null = null): Promise<void> {
     if (this.state.name === 'paused') return;
     await this.#move('pause', { pausedFor: reason });
-    this.#tell('paused', null, [reason]);
+    this.#tell('paused', null, [reason], by);
   }
 
   /** The work ended before its time: what it had is forgotten, the state is the last one written. */
@@ -396,10 +393,15 @@ export class OnlineLoop implements LoopControl {
     await this.#publisher.save(this.state);
   }
 
-  #tell(event: LoopNews['event'], version: string | null, reasons: readonly string[]): void {
+  #tell(
+    event: LoopNews['event'],
+    version: string | null,
+    reasons: readonly string[],
+    by: string | null = null,
+  ): void {
     const { live } = this.state;
-    this.house.onNote(`${event}: ${version?.slice(0, 12) ?? 'the loop'}`, { reasons, live });
-    this.#news.send({ event, version, live, reasons, at: Date.now() });
+    this.house.onNote(`${event}: ${version?.slice(0, 12) ?? 'the loop'}`, { reasons, live, by });
+    this.#news.send({ event, version, live, reasons, by, at: Date.now() });
   }
 
   async #interrupt(order: () => Promise<void>): Promise<LoopStatus> {

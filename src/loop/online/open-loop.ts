@@ -71,11 +71,12 @@ export async function openLoop(options: LoopOptions): Promise<OpenedLoop> {
     start: started?.version ?? 'base',
     rank: run.rank,
     alpha: run.alpha,
-    critic: run.usesCritic,
   };
   const held = await openRun(folder, {
     identity,
     resume: true,
+    // Earlier builds wrote it. A critic may come and go with the algorithm: no policy depends on it.
+    free: ['critic'],
     onNote: options.onNote,
     ...(options.signal === undefined ? {} : { signal: options.signal }),
   });
@@ -149,6 +150,7 @@ export async function openLoop(options: LoopOptions): Promise<OpenedLoop> {
           root: held.checkpoints,
           configDigest,
           from,
+          critic: run.usesCritic,
           niceness: config.training.niceness,
         }),
       onNote: options.onNote,

@@ -43,7 +43,7 @@ export class Publisher {
    */
   async publish(
     state: LoopState,
-    by: string,
+    by: string | null,
     heard: { readonly answers: readonly LabelledAnswer[]; readonly sequence: number },
     confirmedBy: readonly string[] | null,
   ): Promise<LoopState> {
@@ -104,8 +104,17 @@ export class Publisher {
     });
   }
 
-  /** @throws {NotFoundError} the version was never live, or is gone */
-  async rollBack(state: LoopState, target: string): Promise<LoopState> {
+  /**
+   * Makes a version live again that was before.
+   * @param returnTo  what of training goes back too: written down in one with the choice, so that no kill parts them
+   * @throws {NotFoundError} the version was never live, or is gone
+   */
+  async rollBack(
+    state: LoopState,
+    target: string,
+    why: { readonly reason: string; readonly by: string | null },
+    returnTo: (next: LoopState) => Promise<Partial<LoopState>>,
+  ): Promise<LoopState> {
     const at = state.published.findLastIndex(({ version }) => version === target);
     if (at < 0 && target !== state.start)
       throw new NotFoundError(
@@ -114,13 +123,20 @@ export class Publisher {
     const swapBegan = Date.now();
     const name = await this.versions.ready(target);
     const { counts } = state;
-    const next: LoopState = {
+    const back: LoopState = {
       ...this.#backAt(state, target),
       passed: null,
       refusalsInARow: 0,
       counts: { ...counts, rolledBack: counts.rolledBack + 1 },
     };
-    await this.save(next);
+    const next = { ...back, ...(await returnTo(back)) };
+    const rolledBack = { ...why, at: Date.now() };
+    const receipts: Record<string, unknown> = {};
+    for (const name of takenBack(state, next).map(receiptDocument)) {
+      const receipt = (await this.house.store.readDocument(name)) as Receipt | null;
+      if (receipt !== null) receipts[name] = { ...receipt, rolledBack };
+    }
+    await this.save(next, receipts);
     await this.#switched(name, target, swapBegan);
     await this.versions.release(next);
     return next;
@@ -220,7 +236,7 @@ export class Publisher {
   }
 
   /** All steps between the live version and the candidate. */
-  async #receipt({ ledger, live, lastGate, start }: LoopState, by: string): Promise<Receipt> {
+  async #receipt({ ledger, live, lastGate, start }: LoopState, orderedBy: string | null): Promise<Receipt> {
     const adapters = new Map((await this.house.store.adapters()).map((item) => [item.digest, item]));
     const steps: string[] = [];
     const ids: string[] = [];
@@ -247,8 +263,18 @@ export class Publisher {
       indexSnapshotId: this.house.training.retriever?.snapshotId ?? null,
       metrics,
       gate: (lastGate?.tests ?? []) as Receipt['gate'],
-      publishedBy: by,
+      publishedBy: 'the loop',
+      orderedBy,
       publishedAt: Date.now(),
     };
   }
+}
+
+/** Versions that were live or on trial before and are not any more. */
+function takenBack(before: LoopState, after: LoopState): string[] {
+  const kept = new Set(after.published.map(({ version }) => version));
+  const tried = before.watch === null ? [] : [before.watch.version];
+  return [...new Set([...before.published.map(({ version }) => version), ...tried])].filter(
+    (version) => !kept.has(version) && version !== after.live,
+  );
 }

@@ -14,7 +14,11 @@ export interface Receipt {
   readonly metrics: Readonly<Record<string, number>>;
   readonly gate: readonly GateTest[];
   readonly publishedBy: string;
+  /** API key that ordered the step which led to it; null: nobody did. */
+  readonly orderedBy: string | null;
   readonly publishedAt: number;
+  /** Where it was taken back: why, and which API key ordered it (null: the loop did it for what users said). */
+  readonly rolledBack?: { readonly reason: string; readonly by: string | null; readonly at: number };
 }
 
 /** Kept by the store with each step: what is in it beside parent and records. */

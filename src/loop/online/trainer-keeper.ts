@@ -36,8 +36,16 @@ export class TrainerKeeper {
     if (isThere) return open;
     await this.close();
     const from = ledger === null ? null : await this.#checkpoint(ledger.trainerStep, ledger.version);
-    this.#trainer = await this.house.openTrainer(from);
-    return this.#trainer;
+    const trainer = await this.house.openTrainer(from);
+    const { state, folder } = trainer.committed;
+    if (trainer.criticChange !== null) this.#tellOfCritic(trainer);
+    // The version names the adapter alone; a critic belongs to the state too.
+    else if (ledger !== null && ledger.state !== '' && state !== ledger.state) {
+      await trainer.close();
+      throw new IntegrityError(`${folder} holds the state ${state}, expected ${ledger.state} of the ledger`);
+    }
+    this.#trainer = trainer;
+    return trainer;
   }
 
   /** The next step, with the trainer's policy where the engine can sample from it. */
@@ -108,7 +116,8 @@ export class TrainerKeeper {
     if (target === undefined)
       return { ledger: null, stepsSinceGate: 0, guard: newGuardState(), stableStep: 0 };
     const { step, version } = target.manifest;
-    const known = state.ledger?.version === version ? state.ledger.state : '';
+    const { ledger } = state;
+    const known = ledger?.version === version && ledger.trainerStep === step ? ledger.state : '';
     return {
       ledger: { trainerStep: step, version, checkpoint: target.folder.split('/').at(-1) ?? '', state: known },
       stepsSinceGate: 0,
@@ -144,6 +153,15 @@ export class TrainerKeeper {
     const trainer = this.#trainer;
     this.#trainer = null;
     await trainer?.close();
+  }
+
+  #tellOfCritic({ step, criticChange }: Trainer): void {
+    const { algorithm } = this.house.settings;
+    this.house.onNote(
+      criticChange === 'begun'
+        ? `the checkpoint of step ${step} has no critic, and ${algorithm} needs one: it begins anew`
+        : `the critic of step ${step} is left out: ${algorithm} needs none`,
+    );
   }
 
   async #checkpoint(step: number, version: string): Promise<Checkpoint> {

@@ -7,6 +7,8 @@ export interface LoopNews {
   readonly version: string | null;
   readonly live: string;
   readonly reasons: readonly string[];
+  /** API key whose order led to it; null: the loop did it by itself. */
+  readonly by: string | null;
   /** Milliseconds since 1970. */
   readonly at: number;
 }

@@ -44,12 +44,12 @@ export function adminRoutes(context: ServerContext, keys: KeyRing): Router {
       }
     },
   ];
-  router.post('/loop/pause', ...order((loop, { reason }, by) => loop.pause(reason ?? `paused by ${by}`)));
+  router.post('/loop/pause', ...order((loop, { reason }, by) => loop.pause(reason ?? `paused by ${by}`, by)));
   router.post('/loop/resume', ...order((loop) => loop.resume()));
-  router.post('/loop/step', ...order((loop) => loop.step()));
+  router.post('/loop/step', ...order((loop, _order, by) => loop.step(by)));
   router.post(
     '/loop/rollback',
-    ...order((loop, { reason, version }, by) => loop.rollback(reason ?? `rolled back by ${by}`, version)),
+    ...order((loop, { reason, version }, by) => loop.rollback(reason ?? `rolled back by ${by}`, version, by)),
   );
   router.all('/loop/:order', methodNotAllowed('POST'));
   return router;

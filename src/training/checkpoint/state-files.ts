@@ -18,6 +18,9 @@ const stateSchema = z.strictObject({
 
 export type TrainerState = z.infer<typeof stateSchema>;
 
+/** Whether a critic was trained beside the policy. */
+export const holdsCritic = ({ updates }: Pick<TrainerState, 'updates'>): boolean => 'critic' in updates;
+
 export interface NamedArray {
   readonly name: string;
   readonly shape: readonly number[];

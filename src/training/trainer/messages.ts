@@ -63,6 +63,8 @@ interface InSession<Spec> {
 export type TrainerTask<Spec> =
   /** Opens the start values and commits them as step 0. */
   | (InSession<Spec> & { readonly kind: 'begin'; readonly root: string; readonly configDigest: string })
+  /** Opens a checkpoint whatever parts it holds: a critic that it lacks begins anew, one that the spec lacks is left out. */
+  | (InSession<Spec> & { readonly kind: 'adopt'; readonly folder: string })
   | (InSession<Spec> & {
       readonly kind: 'step';
       /** State that the step starts from. */

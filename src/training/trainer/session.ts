@@ -3,7 +3,13 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { checkContent, readManifest } from '../checkpoint/manifest.js';
-import { type NamedArray, readArrays, readState, writeState } from '../checkpoint/state-files.js';
+import {
+  holdsCritic,
+  type NamedArray,
+  readArrays,
+  readState,
+  writeState,
+} from '../checkpoint/state-files.js';
 import { commitCheckpoint } from '../checkpoint/store.js';
 import { readTrained, writeTrained } from '../checkpoint/trained-files.js';
 import { AdamW } from '../optimizers/index.js';
@@ -43,7 +49,8 @@ export class TrainerSession {
   }
 
   /**
-   * With the state of a checkpoint.
+   * With the state of a checkpoint. Of a critic that it does not hold the start values stand, as at the beginning of a run:
+   * `state` then differs from the one that was written, and is the same each time.
    * @throws {IntegrityError} its files are not what was written
    */
   static async resume<Spec>(open: OpenTrainable<Spec>, spec: Spec, folder: string): Promise<TrainerSession> {
@@ -91,7 +98,12 @@ export class TrainerSession {
       return { version: this.trainable.versionOf(aside), parent, configDigest };
     });
     this.#version = manifest.version;
-    return { folder, step: this.#step, version: manifest.version, state: this.#state };
+    return this.standing(folder);
+  }
+
+  /** What stands now, which `folder` was opened or written with. */
+  standing(folder: string): CommitReport {
+    return { folder, step: this.#step, version: this.#version ?? '', state: this.#state };
   }
 
   /** Ends the run of a model that is under way. */
@@ -108,22 +120,23 @@ export class TrainerSession {
     return { policy: policy as Part, critic: critic ?? null };
   }
 
-  #moments(): NamedArray[] {
-    return this.#parts.flatMap(({ name, optimizer }) =>
+  #moments(parts: readonly Part[] = this.#parts): NamedArray[] {
+    return parts.flatMap(({ name, optimizer }) =>
       optimizer.moments.map((moment) => ({ ...moment, name: `${name}.${moment.name}` })),
     );
   }
 
   async #load(folder: string, step: number, version: string): Promise<void> {
     const state = await readState(folder);
-    for (const { name, form, model, optimizer } of this.#parts) {
+    const held = this.#parts.filter(({ name }) => name === 'policy' || holdsCritic(state));
+    for (const { name, form, model, optimizer } of held) {
       const from = name === 'policy' ? folder : join(folder, CRITIC_FOLDER);
       const values = readTrained(from, form, model.parameters);
       for (const [i, parameter] of model.parameters.entries())
         parameter.values.set(values[i] as Float32Array);
       optimizer.restore(state.updates[name] ?? 0);
     }
-    readArrays(folder, this.#moments());
+    readArrays(folder, this.#moments(held));
     this.#state = this.#sum();
     this.#step = step;
     this.#version = version;

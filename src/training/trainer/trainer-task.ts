@@ -53,6 +53,12 @@ export function trainerTask<Spec>(open: OpenTrainable<Spec>) {
       sessions.set(task.session, session);
       return session.commit(task.root, task.configDigest);
     }
+    if (task.kind === 'adopt') {
+      close(task.session);
+      const session = await TrainerSession.resume(open, task.spec, task.folder);
+      sessions.set(task.session, session);
+      return session.standing(task.folder);
+    }
     const session = await sessionAt(task.session, task.spec, task.from, task.committed);
     if (task.kind === 'commit') return session.commit(task.root, task.configDigest, task.carried);
     return runCancellable(session, task.work, context);

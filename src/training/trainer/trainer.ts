@@ -3,7 +3,7 @@
 
 import { UnavailableError } from '../../errors.js';
 import { startPool, type TaskPool } from '../../runtime/index.js';
-import { readState } from '../checkpoint/state-files.js';
+import { holdsCritic, readState } from '../checkpoint/state-files.js';
 import type { Checkpoint } from '../checkpoint/store.js';
 import type {
   Carried,
@@ -24,6 +24,11 @@ export interface TrainerOptions<Spec> {
   readonly configDigest: string;
   /** Where to go on; null begins anew. */
   readonly from: Checkpoint | null;
+  /**
+   * Whether the spec has a critic. Where it is said, a checkpoint of a run that had none, or one, is gone on with too;
+   * else such a checkpoint is refused at the first step.
+   */
+  readonly critic?: boolean;
   readonly niceness?: number;
   /** Time that a running micro-batch gets to end when a step is cancelled, before its thread is stopped. */
   readonly cancelGraceMs?: number;
@@ -42,6 +47,8 @@ export interface Trainer {
   readonly committed: CommitReport;
   /** As the last checkpoint holds it; empty at the beginning. */
   readonly carried: Carried;
+  /** What became of the critic where the checkpoint was trained otherwise: it begins anew, or was left out. */
+  readonly criticChange: 'begun' | 'left out' | null;
   /**
    * Runs one step from where the last one ended. After an error the state is as before.
    * @throws {NonFiniteError} a number is not finite; says which
@@ -78,6 +85,7 @@ class PoolTrainer<Spec> implements Trainer {
   #committed: CommitReport | null = null;
   #state = '';
   #carried: Carried = {};
+  #criticChange: Trainer['criticChange'] = null;
   #step = 0;
   /** Steps since the last commit. */
   #since: StepWork[] = [];
@@ -88,15 +96,22 @@ class PoolTrainer<Spec> implements Trainer {
   ) {}
 
   async open(): Promise<void> {
-    const { spec, root, configDigest, from } = this.options;
+    const { spec, root, configDigest, from, critic } = this.options;
     if (from === null) {
       const task = { kind: 'begin', session: root, spec, root, configDigest } as const;
       this.#committed = (await this.pool.run(task)) as CommitReport;
     } else {
       const { folder, manifest } = from;
-      const { state, carried } = await readState(folder);
-      this.#carried = carried;
-      this.#committed = { folder, step: manifest.step, version: manifest.version, state };
+      const written = await readState(folder);
+      this.#carried = written.carried;
+      if (critic === undefined || critic === holdsCritic(written)) {
+        const { step, version } = manifest;
+        this.#committed = { folder, step, version, state: written.state };
+      } else {
+        this.#criticChange = critic ? 'begun' : 'left out';
+        const task = { kind: 'adopt', session: root, spec, folder } as const;
+        this.#committed = (await this.pool.run(task)) as CommitReport;
+      }
     }
     this.#rewind();
   }
@@ -107,6 +122,10 @@ class PoolTrainer<Spec> implements Trainer {
 
   get carried(): Carried {
     return this.#carried;
+  }
+
+  get criticChange(): Trainer['criticChange'] {
+    return this.#criticChange;
   }
 
   get committed(): CommitReport {

@@ -19,13 +19,24 @@ export type Watch = (
   printed: { readonly stdout: string; readonly stderr: string },
 ) => void;
 
+/** What `node` is given. */
+export const builtArguments = (
+  args: readonly string[],
+  settings: Readonly<Record<string, string>>,
+): string[] => [
+  main,
+  ...args,
+  ...Object.entries(settings).flatMap(([key, value]) => ['--set', `${key}=${value}`]),
+];
+
 export function runBuilt(
   args: readonly string[],
   settings: Readonly<Record<string, string>>,
   watch: Watch = () => {},
 ): Promise<Outcome> {
-  const set = Object.entries(settings).flatMap(([key, value]) => ['--set', `${key}=${value}`]);
-  const child = spawn(process.execPath, [main, ...args, ...set], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, builtArguments(args, settings), {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   const printed = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const)
     child[name].on('data', (chunk) => {

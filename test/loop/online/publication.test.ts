@@ -50,11 +50,13 @@ test('a version that could not be written down is not what the next ones are com
   // Also after a restart the verdict stands: what passed goes live, and no further step is made before.
   await house.close();
   house = await open();
-  await house.loop.step();
+  await house.loop.once();
   const passed = house.loop.status();
   expect(passed.last_error).toBeNull();
   expect(passed.step).toBe(failed.step);
   expect(passed.live).toBe(failed.candidate);
+  const receipt = await house.store.readDocument(`loop.receipt.${passed.live}`);
+  expect(receipt).toMatchObject({ version: passed.live, publishedBy: 'the loop', orderedBy: null });
   expect(passed.stretch).toMatchObject({
     confirmed: passed.live,
     attempts: 0,

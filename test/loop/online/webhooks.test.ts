@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type LoopNews, sendNews } from '../../../src/loop/online/webhooks.js';
 
-const news: LoopNews = { event: 'refused', version: 'v', live: 'base', reasons: ['worse'], at: 1 };
+const news: LoopNews = { event: 'refused', version: 'v', live: 'base', reasons: ['worse'], by: null, at: 1 };
 
 let server: Server;
 let url: string;

@@ -1,5 +1,5 @@
 import { configSchema } from '../../../src/config/index.js';
-import { algorithmNames, learningRates, runSettings } from '../../../src/training/index.js';
+import { algorithmNames, algorithmOf, learningRates, runSettings } from '../../../src/training/index.js';
 
 const config = (training: Record<string, unknown> = {}) => configSchema.parse({ training }).training;
 
@@ -143,6 +143,13 @@ test('reinforce makes one update a step, whatever the preset; a step holds at le
   expect(runSettings(config({ batchSequences: 3 }), 'grpo').groupSize).toBe(3);
   expect(runSettings(config({ preset: 'paper-ssrl' }), 'grpo').validateEvery).toBe(100);
   expect(runSettings(config({ preset: 'paper-ssrl' }), 'sft').validateEvery).toBe(0);
+});
+
+test('the loop may use every algorithm that learns from rewards', () => {
+  const rewarded = algorithmNames().filter((name) => !algorithmOf(name).supervised);
+  for (const algorithm of rewarded)
+    expect(configSchema.parse({ loop: { algorithm } }).loop.algorithm).toBe(algorithm);
+  expect(() => configSchema.parse({ loop: { algorithm: 'sft' } })).toThrow();
 });
 
 test('lengths that algorithms need follow from the rollouts', () => {

@@ -103,3 +103,43 @@ test('a trainer opened at a checkpoint goes on with what the run carried', async
   expect(again.step).toBe(1);
   expect(await again.run(work(2))).toMatchObject({ state: after.state });
 });
+
+test('a checkpoint goes on with another algorithm: a critic begins anew or is left out, and only where that was said', async () => {
+  const { trainer, root, options } = await start();
+  await trainer.run(work(1));
+  await trainer.commit();
+  const last = async () => (await listCheckpoints(root)).checkpoints.at(-1) ?? null;
+  const reopen = async (critic: boolean, isSaid = true, trouble?: string) => {
+    const spec = {
+      ...options.spec,
+      critic,
+      ...(trouble === undefined ? {} : { trouble: join(folder, trouble) }),
+    };
+    const from = await last();
+    const opened = await openTrainer({ ...options, spec, from, ...(isSaid ? { critic } : {}) });
+    open.push(opened);
+    return opened;
+  };
+  const ppo = (step: number) =>
+    stepWork('ppo', rollouts, { step, version: 'v', microBatchTokens: 40, settings: { klPlace: 'none' } });
+
+  await expect((await reopen(true, false)).run(ppo(2))).rejects.toThrow(UnavailableError);
+  const begun = await reopen(true);
+  expect(begun).toMatchObject({ criticChange: 'begun', step: 1 });
+  expect(begun.committed.version).toBe((await last())?.manifest.version);
+  const { state, metrics } = await begun.run(ppo(2));
+  expect(metrics).toMatchObject({ valueMean: expect.any(Number), valueLoss: expect.any(Number) });
+  // The same critic begins also where the thread dies, or the process.
+  const shaky = await reopen(true, true, 'begun');
+  writeFileSync(join(folder, 'begun'), 'exit 1');
+  expect(await shaky.run(ppo(2))).toMatchObject({ state });
+
+  await begun.commit();
+  expect(await reopen(true)).toMatchObject({ criticChange: null, committed: { state } });
+  const left = await reopen(false);
+  expect(left).toMatchObject({ criticChange: 'left out', step: 2 });
+  expect(left.committed.state).not.toBe(state);
+  expect((await left.run(work(3))).metrics).not.toHaveProperty('valueLoss');
+  await left.commit();
+  expect(await reopen(false)).toMatchObject({ criticChange: null, step: 3 });
+});

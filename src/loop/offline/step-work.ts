@@ -1,0 +1,50 @@
+// A step of reinforcement learning as the trainer takes it: the same for a run and for the loop.
+
+import {
+  learningRates,
+  type RunningBaselines,
+  type RunSettings,
+  type StepWork,
+  type Trainer,
+} from '../../training/index.js';
+import { type ScoredRollout, trainingSequence } from './rollout-batch.js';
+
+export interface StepParts {
+  readonly settings: RunSettings;
+  /** The step begins with its committed policy. */
+  readonly trainer: Pick<Trainer, 'step' | 'committed'>;
+  readonly batch: readonly ScoredRollout[];
+  readonly baselines: RunningBaselines;
+  /** Weight of the KL to the reference. */
+  readonly klBeta: number;
+  /** Steps over which a learning rate that changes would change. */
+  readonly steps: number;
+  /** Of what is drawn in the step. */
+  readonly seed: number;
+  /** Folder of the reference policy, or `base`; null: no KL is computed. */
+  readonly reference: string | null;
+}
+
+/** The trainer's next step: one policy for all rollouts, and a critic beside it where the algorithm has one. */
+export function stepWork(parts: StepParts): StepWork {
+  const { settings, trainer, batch, baselines, klBeta, steps, seed, reference } = parts;
+  const { weightDecay, maxGradientNorm } = settings;
+  const { version } = trainer.committed;
+  const step = trainer.step + 1;
+  const rates = learningRates(settings, step, steps);
+  return {
+    step,
+    version,
+    algorithm: { ...settings.objective, klBeta },
+    supervised: false,
+    sequences: batch.map((item) => trainingSequence(item, version, baselines)),
+    batchEpochs: settings.batchEpochs,
+    miniBatchSequences: settings.miniBatchSequences,
+    policy: { learningRate: rates.policy, weightDecay, maxGradientNorm },
+    value: { learningRate: rates.value, weightDecay, maxGradientNorm },
+    microBatchTokens: settings.microBatchTokens,
+    seed,
+    reference,
+    versions: {},
+  };
+}
