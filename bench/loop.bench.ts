@@ -40,13 +40,15 @@ export async function run(args: string[]): Promise<number> {
   mkdirSync(folder, { recursive: true });
   const stop = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stop.abort());
-  const place = await openLoopPlace(await openWorld(folder), folder, {
+  const settings = {
     // Users leave no pause: beside them the loop has a quarter of the slots.
     'loop.patienceMs': 500,
     'loop.gateEvery': 4,
     'loop.maxKl': 2,
     'loop.guardMaxKl': 1,
-  });
+  };
+  // Two confirmations take 600 fresh questions, and one that is refused takes 300 more.
+  const place = await openLoopPlace(await openWorld(folder), folder, settings, { setAside: 2 / 3 });
   if (!values.report)
     await live(place, {
       labelling: {

@@ -158,7 +158,7 @@ async function play(scenario: Scenario, { world, folder, limits, signal }: Stage
     'loop.guardMaxKl': 1,
     ...scenario.settings?.(own),
   };
-  const place = await openLoopPlace(world, own, settings, PROBE_QUESTIONS);
+  const place = await openLoopPlace(world, own, settings, { probeQuestions: PROBE_QUESTIONS });
   const isDone = (): boolean => readStretches(own).at(-1)?.over.startsWith('done') ?? false;
   if (!isDone()) {
     note(`${scenario.name}: ${scenario.about}`);

@@ -49,7 +49,9 @@ const LONGEST_LOAD_MS = { tiny: 2500, real: 6000 };
 /** A moment without regard to what the loop does. */
 const ANY = 'any';
 /** The real model takes this long for the rollouts of a step beside its users. */
-const PHASE_WAIT_MS = { tiny: 10_000, real: 25_000 };
+const PHASE_WAIT_MS = { tiny: 10_000, real: 40_000 };
+/** Of each client between two questions while the loop runs, so that it comes to something before the kill. */
+const PAUSE_MS = { tiny: 100, real: 2000 };
 const FIRST_ANSWER_MS = 30_000;
 
 interface Rounds extends KillOptions {
@@ -108,7 +110,7 @@ async function oneRound(rounds: Rounds, round: number, before: SeenLoop | null):
     }
     const url = await server.ready;
     const found = await look(rounds, url, loop, before);
-    const load = new Load({ url, house, acknowledged, random, pauseMs: loop ? 100 : 0 });
+    const load = new Load({ url, house, acknowledged, random, pauseMs: loop ? PAUSE_MS[house.name] : 0 });
     const phases = [...house.phases, ANY];
     const phase = loop ? phases[Math.floor(random() * phases.length)]! : ANY;
     await until(() => load.seen.length > 0, FIRST_ANSWER_MS);

@@ -110,13 +110,15 @@ export async function live<Asked extends Question>(
       status = told ?? status;
       silent = 0;
       await keepVersions(place);
-      pulse.run(settings.pulses > 0 && (status.state === 'gating' || status.state === 'publishing'));
+      const isMeasuring = settings.pulses > 0 && (status.state === 'gating' || status.state === 'publishing');
+      pulse.run(isMeasuring);
       const minutes = (Date.now() - begun) / 60_000;
       over = settings.signal.aborted ? 'interrupted' : settings.isOver(status, minutes);
       if (Date.now() - toldAt > TELL_MS || over !== null) {
         toldAt = Date.now();
         settings.onNote(words(status, minutes, tally.count()));
-        await keep();
+        // Not while gaps are measured: the work would be one.
+        if (!isMeasuring) await keep();
       }
     }
     await users.close();

@@ -17,6 +17,12 @@ export interface LoopPlace extends ServedPlace<WorldQuestion> {
   readonly probe: readonly WorldQuestion[];
 }
 
+export interface LoopPlaceOptions {
+  readonly probeQuestions?: number;
+  /** Share of the questions beside the held-out ones that the gate has and nobody asks. */
+  readonly setAside?: number;
+}
+
 /** The world with its model and indexes, made once for all episodes of a folder. */
 export const openWorld = (folder: string): Promise<TinyPlace> => openTinyPlace(join(folder, 'world'));
 
@@ -25,13 +31,15 @@ export async function openLoopPlace(
   tiny: TinyPlace,
   folder: string,
   settings: Settings = {},
-  probeQuestions = PROBE_QUESTIONS,
+  { probeQuestions = PROBE_QUESTIONS, setAside = 1 / 2 }: LoopPlaceOptions = {},
 ): Promise<LoopPlace> {
   const data = join(folder, 'data');
   await mkdir(data, { recursive: true });
   const heldOut = worldQuestions(tiny.world, 'held-out');
   const others = worldQuestions(tiny.world, 'training');
-  // Working set and confirmations take more than is held out: half of the other questions are set aside too.
+  // Working set and confirmations take more than is held out: a part of the other questions is set aside too.
+  const isSetAside = ({ id }: WorldQuestion): boolean =>
+    Number.parseInt(sha256Hex(id).slice(0, 8), 16) / 2 ** 32 < setAside;
   const gate = [...heldOut.slice(probeQuestions), ...others.filter(isSetAside)];
   const gateFile = join(folder, 'gate.jsonl');
   await writeFileAtomic(gateFile, gate.map(questionLine).join(''));
@@ -58,9 +66,6 @@ export async function openLoopPlace(
   };
 }
 
-const isSetAside = ({ id }: WorldQuestion): boolean =>
-  Number.parseInt(sha256Hex(id).slice(0, 8), 16) % 2 === 0;
-
 /** Of a whole run only what a single step takes. */
 function loopTraining(): Settings {
   const whole = ['training.steps', 'training.validateEvery', 'training.checkpointEvery'];
@@ -70,6 +75,8 @@ function loopTraining(): Settings {
 const SERVING: Settings = {
   'server.port': 0,
   'engine.maxSequences': 32,
+  // A model so small gains nothing by a second thread, and each of its many products would wait where one of two is held up.
+  'engine.threads': 1,
   'engine.maxAdapters': 16,
   'training.groupSize': 5,
   // A share of a thousand steps: the loop has no end that a warm-up could be a part of.
