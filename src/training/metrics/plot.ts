@@ -50,6 +50,7 @@ export function plotRuns(
   });
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="11">`,
+    `<title>${escaped(`${shown.join(', ')}: ${runs.map(({ name }) => name).join(', ')}`)}</title>`,
     `<rect width="${width}" height="${height}" fill="white"/>`,
     ...runs.map(({ name }, i) => legendLine(name, i)),
     ...panels,

@@ -1,9 +1,6 @@
 // What a step is made of where answers are learned from as they were given: over a real store and records, with an engine
 // that gives every token the log-probability which it was sampled with.
 
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { RAW_POLICY } from '../../../src/engine/index.js';
 import { Attempt } from '../../../src/loop/online/attempt.js';
 import { type Batch, givenIds, makeBatch } from '../../../src/loop/online/batch.js';
@@ -14,20 +11,12 @@ import { LabelIndex } from '../../../src/loop/online/labels.js';
 import { loggedAnswers, usablePairs } from '../../../src/loop/online/logged-answers.js';
 import { createGrader } from '../../../src/loop/online/rewards.js';
 import { TrainerKeeper } from '../../../src/loop/online/trainer-keeper.js';
-import { openTrajectoryStore, type TrajectoryStore } from '../../../src/trajectory/index.js';
-import { feedback, MODEL, makeRecord, notes, TOKENIZER, tokenizer } from '../../trajectory/store/support.js';
+import type { TrajectoryStore } from '../../../src/trajectory/index.js';
+import { feedback, MODEL, makeRecord, notes, tokenizer, useStore } from '../../trajectory/store/support.js';
 
-let folder: string;
 let store: TrajectoryStore;
-beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'searchloop-batch-'));
-  store = openTrajectoryStore({ storage: { kind: 'sqlite', path: join(folder, 'store.db') }, retry: false });
-  await store.useAuditor({ modelDigest: MODEL, tokenizer: TOKENIZER });
-});
-afterEach(() => store.delete({}));
-afterAll(async () => {
-  await store?.close();
-  rmSync(folder, { recursive: true, force: true });
+useStore('batch', (opened) => {
+  store = opened;
 });
 
 const QUESTIONS = Array.from({ length: 90 }, (_, i) => `question ${i}?`).filter(

@@ -1,8 +1,5 @@
 // What of feedback counts for or against a version: over a real store, and by any order of words and restarts.
 
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import fc from 'fast-check';
 import { LabelIndex, type LabelledAnswer } from '../../../src/loop/online/labels.js';
 import { type LoopState, newLoopState, readLoopState } from '../../../src/loop/online/state.js';
@@ -11,12 +8,8 @@ import {
   sequentialVerdict,
 } from '../../../src/loop/online/statistics/sequential-test.js';
 import { observeOutcomes, outcomesUnder, type WatchSettings } from '../../../src/loop/online/watch.js';
-import {
-  type FeedbackInput,
-  openTrajectoryStore,
-  type TrajectoryStore,
-} from '../../../src/trajectory/index.js';
-import { feedback, MODEL, makeRecord, notes, TOKENIZER } from '../../trajectory/store/support.js';
+import type { FeedbackInput, TrajectoryStore } from '../../../src/trajectory/index.js';
+import { feedback, makeRecord, notes, useStore } from '../../trajectory/store/support.js';
 
 type Watch = NonNullable<LoopState['watch']>;
 
@@ -37,17 +30,9 @@ const begun = (feedback = 0): Watch => ({
   beyondShare: 0,
 });
 
-let folder: string;
 let store: TrajectoryStore;
-beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'searchloop-watch-'));
-  store = openTrajectoryStore({ storage: { kind: 'sqlite', path: join(folder, 'store.db') }, retry: false });
-  await store.useAuditor({ modelDigest: MODEL, tokenizer: TOKENIZER });
-});
-afterEach(() => store.delete({}));
-afterAll(async () => {
-  await store?.close();
-  rmSync(folder, { recursive: true, force: true });
+useStore('watch', (opened) => {
+  store = opened;
 });
 
 const answered = (id: string, version: string) => store.put(makeRecord(id, { version }), notes());

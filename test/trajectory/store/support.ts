@@ -1,14 +1,17 @@
 // Records and stores for the tests of the store.
 
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createTokenizer, type TokenizerSource } from '../../../src/tokenizer/index.js';
 import {
   createTrajectoryBuilder,
   type FeedbackInput,
   NO_NOTES,
+  openTrajectoryStore,
   type RecordNotes,
   type TrajectoryRecord,
+  type TrajectoryStore,
 } from '../../../src/trajectory/index.js';
 
 export const TOKENIZER: TokenizerSource = {
@@ -88,3 +91,23 @@ export const feedback = (trajectoryId: string, changes: Partial<FeedbackInput> =
   comment: null,
   ...changes,
 });
+
+/** One store for the tests of a file, empty before each of them; handed out before the first. */
+export function useStore(name: string, use: (store: TrajectoryStore) => void): void {
+  let folder: string;
+  let store: TrajectoryStore;
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), `searchloop-${name}-`));
+    store = openTrajectoryStore({
+      storage: { kind: 'sqlite', path: join(folder, 'store.db') },
+      retry: false,
+    });
+    await store.useAuditor({ modelDigest: MODEL, tokenizer: TOKENIZER });
+    use(store);
+  });
+  afterEach(() => store.delete({}));
+  afterAll(async () => {
+    await store?.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+}
