@@ -3,7 +3,6 @@
 // One thing at a time. What is done is written down before the next thing begins; whatever breaks off in between is begun
 // anew, so a kill at any point loses a step at most. Users' requests never wait for any of it.
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import { CancelledError, InvalidInputError, NonFiniteError, NotFoundError } from '../../errors.js';
 import type { Trainer } from '../../training/index.js';
 import { learnedSoFar } from '../offline/learned.js';
@@ -12,6 +11,7 @@ import { type Batch, givenIds, makeBatch, type Plan } from './batch.js';
 import { guardSettings, guardStep } from './collapse-guard.js';
 import type { LoopControl, LoopTraffic } from './control.js';
 import { Findings, type Known } from './findings.js';
+import { breaksLimit } from './gate/decide.js';
 import { questionKey } from './gate/questions.js';
 import { healthOfBatch } from './health.js';
 import type { LoopHouse } from './house.js';
@@ -25,6 +25,7 @@ import type { LoopEvent } from './states.js';
 import { sequentialVerdict } from './statistics/sequential-test.js';
 import { factsOf, type LoopStatus, statusOf } from './status.js';
 import { TrainerKeeper } from './trainer-keeper.js';
+import { Turns } from './turns.js';
 import { observeOutcomes, watchSettings } from './watch.js';
 import { type LoopNews, News } from './webhooks.js';
 
@@ -39,13 +40,7 @@ export class OnlineLoop implements LoopControl {
   readonly #findings: Findings;
   readonly #attempt = new Attempt();
   readonly #news: News;
-  readonly #closed = new AbortController();
-  /** Ends what is going on. */
-  #work = new AbortController();
-  /** Orders that ended it and wait for their turn: rounds that come before them do nothing. */
-  #interruptions = 0;
-  #wake = new AbortController();
-  #turn: Promise<unknown> = Promise.resolve();
+  readonly #turns = new Turns();
   #running: Promise<void> | null = null;
   #failures = 0;
   /** API key that ordered the present round. */
@@ -98,7 +93,7 @@ export class OnlineLoop implements LoopControl {
 
   /** One round: a step where it is possible, the gate where it is due. @returns whether anything was done */
   once(): Promise<boolean> {
-    return this.#inTurn(() => this.#round(true));
+    return this.#turns.take(() => this.#round(true));
   }
 
   status(): LoopStatus {
@@ -111,17 +106,17 @@ export class OnlineLoop implements LoopControl {
   }
 
   async resume(): Promise<LoopStatus> {
-    await this.#inTurn(async () => {
+    await this.#turns.take(async () => {
       if (this.state.name !== 'paused') return;
       this.#failures = 0;
       await this.#move('resume', { pausedFor: null });
     });
-    this.#wake.abort();
+    this.#turns.wake();
     return this.status();
   }
 
   async step(by?: string): Promise<LoopStatus> {
-    await this.#inTurn(async () => {
+    await this.#turns.take(async () => {
       if (this.state.name === 'paused')
         throw new InvalidInputError(`the loop is paused: ${this.state.pausedFor}; resume it first`);
       this.#orderedBy = by ?? null;
@@ -138,36 +133,27 @@ export class OnlineLoop implements LoopControl {
 
   /** Ends the work at the next decode step or micro-batch. Idempotent. */
   async close(): Promise<void> {
-    this.#closed.abort();
-    this.#work.abort();
-    this.#wake.abort();
+    this.#turns.close();
     await this.#running;
-    await this.#turn;
+    await this.#turns.settled();
     await this.#trainers.close();
   }
 
   async #run(): Promise<void> {
-    while (!this.#closed.signal.aborted) {
+    while (!this.#turns.isClosed) {
       let worked = false;
       try {
-        if (this.state.name === 'paused') await this.#inTurn(() => this.#judge.sweep(this.#labels));
-        else worked = await this.#inTurn(() => this.#round(false));
+        if (this.state.name === 'paused') await this.#turns.take(() => this.#judge.sweep(this.#labels));
+        else worked = await this.#turns.take(() => this.#round(false));
       } catch (error) {
         if (!(error instanceof CancelledError)) this.house.onFailure(error as Error, 'a round of the loop');
       }
-      if (!worked) await this.#rest();
+      if (!worked) await this.#turns.rest(this.house.settings.pollMs);
     }
   }
 
-  async #rest(): Promise<void> {
-    this.#wake = new AbortController();
-    const signal = AbortSignal.any([this.#wake.signal, this.#closed.signal]);
-    await sleep(this.house.settings.pollMs, undefined, { signal, ref: false }).catch(() => {});
-  }
-
   async #round(isAsked: boolean): Promise<boolean> {
-    if (this.state.name === 'paused' || this.#closed.signal.aborted || this.#interruptions > 0) return false;
-    this.#work = new AbortController();
+    if (this.state.name === 'paused' || !this.#turns.begin()) return false;
     try {
       const news = await this.#labels.refresh();
       for (const { head } of news) this.#findings.forget(head.id);
@@ -209,7 +195,7 @@ export class OnlineLoop implements LoopControl {
       plan,
       known,
       attempt: this.#attempt,
-      signal: this.#work.signal,
+      signal: this.#turns.signal,
       onRollout: (done, total) => {
         this.#progress = { done, total };
       },
@@ -229,7 +215,7 @@ export class OnlineLoop implements LoopControl {
 
   async #train(trainer: Trainer, batch: Batch, plan: Plan): Promise<void> {
     const learned = learnedSoFar(this.house.run, trainer.carried);
-    const report = await trainOn(this.house, trainer, batch, plan, learned, this.#work.signal);
+    const report = await trainOn(this.house, trainer, batch, plan, learned, this.#turns.signal);
     for (const { question, scores, isCompared } of batch.rollouts)
       if (!isCompared) learned.baselines.update(question.dataset, scores.reward);
     learned.follow(report.metrics.kl, batch.rollouts.length);
@@ -273,7 +259,7 @@ export class OnlineLoop implements LoopControl {
     const pool = await this.#judge.pool(this.#labels);
     if (this.#judge.knewShort(this.state, pool)) return false;
     await this.#move('due');
-    const { verdict, state, confirmedBy } = await this.#judge.judge(this.state, pool, this.#work.signal);
+    const { verdict, state, confirmedBy } = await this.#judge.judge(this.state, pool, this.#turns.signal);
     this.state = state;
     if (verdict.verdict === 'waits') {
       await this.#move('short', { waitsFor: verdict.reasons[0] ?? null });
@@ -305,10 +291,8 @@ export class OnlineLoop implements LoopControl {
     const { maxRefusals } = this.house.settings;
     const inARow = this.state.refusalsInARow + 1;
     // What only lacks proof may get better by further steps; what broke a limit must not be built upon.
-    const failed = this.state.lastGate?.tests.filter(({ passed }) => !passed).map(({ name }) => name) ?? [];
-    const isBroken = failed.some((name) => name === 'kl' || name === 'validity' || name === 'lineage');
     const back =
-      isBroken || inARow >= maxRefusals
+      breaksLimit(this.state.lastGate?.tests ?? []) || inARow >= maxRefusals
         ? {
             ...(await this.#trainers.returnTo(this.state, this.#publisher.trainerStepOf(this.state))),
             refusalsInARow: 0,
@@ -405,16 +389,7 @@ export class OnlineLoop implements LoopControl {
   }
 
   async #interrupt(order: () => Promise<void>): Promise<LoopStatus> {
-    this.#interruptions++;
-    this.#work.abort();
-    await this.#inTurn(order).finally(() => this.#interruptions--);
+    await this.#turns.interrupt(order);
     return this.status();
-  }
-
-  /** One thing at a time. */
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#turn.then(work);
-    this.#turn = result.catch(() => {});
-    return result;
   }
 }

@@ -95,6 +95,12 @@ export function shortage(
   return null;
 }
 
+const LIMITS: ReadonlySet<GateTest['name']> = new Set(['kl', 'validity', 'lineage']);
+
+/** Whether a refusal is for what must not be, and not for what lacks proof. */
+export const breaksLimit = (tests: readonly Pick<GateTest, 'name' | 'passed'>[]): boolean =>
+  tests.some(({ name, passed }) => !passed && LIMITS.has(name));
+
 function probeTest({ probeChange }: GateEvidence): GateTest {
   const passed = probeChange > LEAST_CHANGE;
   return {

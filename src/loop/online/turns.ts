@@ -1,0 +1,66 @@
+// Who works when: one thing at a time, orders before rounds that were asked for earlier, and a rest that ends where there is
+// something to do.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+
+export class Turns {
+  readonly #closed = new AbortController();
+  /** Ends what is going on. */
+  #work = new AbortController();
+  /** Orders that ended it and wait for their turn: rounds that come before them do nothing. */
+  #interruptions = 0;
+  #wake = new AbortController();
+  #turn: Promise<unknown> = Promise.resolve();
+
+  get isClosed(): boolean {
+    return this.#closed.signal.aborted;
+  }
+
+  /** Of the round that began last. */
+  get signal(): AbortSignal {
+    return this.#work.signal;
+  }
+
+  /** Begins a round, in its turn. @returns whether it may work */
+  begin(): boolean {
+    if (this.isClosed || this.#interruptions > 0) return false;
+    this.#work = new AbortController();
+    return true;
+  }
+
+  /** Works when all that came before is done. */
+  take<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#turn.then(work);
+    this.#turn = result.catch(() => {});
+    return result;
+  }
+
+  /** Ends the round that is going on, and comes before those that wait. */
+  async interrupt(order: () => Promise<void>): Promise<void> {
+    this.#interruptions++;
+    this.#work.abort();
+    await this.take(order).finally(() => this.#interruptions--);
+  }
+
+  async rest(ms: number): Promise<void> {
+    this.#wake = new AbortController();
+    const signal = AbortSignal.any([this.#wake.signal, this.#closed.signal]);
+    await sleep(ms, undefined, { signal, ref: false }).catch(() => {});
+  }
+
+  wake(): void {
+    this.#wake.abort();
+  }
+
+  /** Ends the round and lets none begin. */
+  close(): void {
+    this.#closed.abort();
+    this.#work.abort();
+    this.wake();
+  }
+
+  /** Resolves when all who waited had their turn. */
+  async settled(): Promise<void> {
+    await this.#turn;
+  }
+}
