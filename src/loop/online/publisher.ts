@@ -1,6 +1,6 @@
 // Publishes, keeps, rolls back and restores versions; each leaves the store, the disk and the engine agreeing.
 
-import { NotFoundError } from '../../errors.js';
+import { FileFormatError, IntegrityError, NotFoundError } from '../../errors.js';
 import { checkpointFolder } from '../../training/index.js';
 import { checkpointsOf, type LoopHouse, versionsOf } from './house.js';
 import type { LabelledAnswer } from './labels.js';
@@ -142,7 +142,11 @@ export class Publisher {
     return next;
   }
 
-  /** After a start: the version that was live last, or the newest one before it that is whole. */
+  /**
+   * After a start: the version that was live last, or the newest one before it that is whole.
+   * @throws what is no damage: a restarting engine or a setting that is too small says nothing of the files, and to go
+   *   back for it would forget versions for good
+   */
   async restore(state: LoopState): Promise<LoopState> {
     for (const note of await sweepVersions(versionsOf(this.house.folder)))
       this.house.onNote(`ignored: ${note}`);
@@ -157,6 +161,7 @@ export class Publisher {
           watch: await this.#restoredWatch(next),
         };
       } catch (error) {
+        if (!isDamage(error)) throw error;
         this.house.onFailure(error as Error, `the start under version ${next.live}`);
         const before = this.before({ ...next, watch: null });
         if (before === null) throw error;
@@ -168,19 +173,12 @@ export class Publisher {
   /** Whether the next candidates can be compared with it. */
   async #isWhole(version: string): Promise<boolean> {
     if (version === this.versions.start.version) return true;
-    return checkVersion(versionsOf(this.house.folder), version).then(
-      () => true,
-      () => false,
-    );
+    return unlessDamaged(checkVersion(versionsOf(this.house.folder), version));
   }
 
   async #restoredWatch({ watch }: LoopState): Promise<LoopState['watch']> {
     if (watch === null) return null;
-    const isThere = await this.versions.ready(watch.version).then(
-      () => true,
-      () => false,
-    );
-    return isThere ? watch : null;
+    return (await unlessDamaged(this.versions.ready(watch.version))) ? watch : null;
   }
 
   /** What came after a version is forgotten. */
@@ -269,6 +267,19 @@ export class Publisher {
     };
   }
 }
+
+/** The files are gone or not what was written; anything else may pass. */
+const isDamage = (error: unknown): boolean =>
+  error instanceof IntegrityError || error instanceof NotFoundError || error instanceof FileFormatError;
+
+const unlessDamaged = (check: Promise<unknown>): Promise<boolean> =>
+  check.then(
+    () => true,
+    (error) => {
+      if (isDamage(error)) return false;
+      throw error;
+    },
+  );
 
 /** Versions that were live or on trial before and are not any more. */
 function takenBack(before: LoopState, after: LoopState): string[] {

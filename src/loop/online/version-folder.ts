@@ -46,51 +46,65 @@ export async function writeVersion(root: string, version: string, from: string):
   }
 }
 
-/** @throws {NotFoundError} it is not there; {IntegrityError} it is half-written or changed */
+/** @throws {NotFoundError} it is not there; {IntegrityError} it is half-written or changed; what the disk says */
 export async function checkVersion(root: string, version: string): Promise<string> {
   const fault = await faultOf(root, version);
   if (fault !== null) throw fault;
   return versionFolder(root, version);
 }
 
+/** @throws what the disk says: a folder that cannot be read just now is not known to be damaged */
 async function faultOf(root: string, version: string): Promise<Error | null> {
   const folder = versionFolder(root, version);
   let text: string;
   try {
     text = await readFile(join(folder, MANIFEST), 'utf8');
   } catch (cause) {
+    if (!isMissing(cause)) throw cause;
     const names = await readdir(folder).catch(() => null);
     return names === null
       ? new NotFoundError(`version ${version} is not at ${folder}`, { cause })
       : new IntegrityError(`${folder} is half-written: it has no ${MANIFEST}`, { cause });
   }
+  let manifest: z.infer<typeof manifestSchema>;
   try {
-    const manifest = manifestSchema.parse(JSON.parse(text));
-    if (manifest.version !== version)
-      return new IntegrityError(
-        `${folder}: its manifest names version ${manifest.version}, expected ${version}`,
-      );
-    for (const name of FILES) {
-      const found = await sha256File(join(folder, name));
-      if (found !== manifest.files[name])
-        return new IntegrityError(
-          `${join(folder, name)}: sha256 ${found}, expected ${manifest.files[name] ?? 'none'}`,
-        );
-    }
-    return null;
+    manifest = manifestSchema.parse(JSON.parse(text));
   } catch (cause) {
-    return new IntegrityError(`${folder}: ${(cause as Error).message}`, { cause });
+    return new IntegrityError(`${join(folder, MANIFEST)}: ${(cause as Error).message}`, { cause });
   }
+  if (manifest.version !== version)
+    return new IntegrityError(
+      `${folder}: its manifest names version ${manifest.version}, expected ${version}`,
+    );
+  for (const name of FILES) {
+    const expected = manifest.files[name] ?? 'none';
+    const found = await sha256File(join(folder, name)).catch((error: unknown) => {
+      if (isMissing(error)) return 'no file';
+      throw error;
+    });
+    if (found !== expected)
+      return new IntegrityError(`${join(folder, name)}: sha256 ${found}, expected ${expected}`);
+  }
+  return null;
 }
 
-/** Removes half-written folders. @returns what was wrong with each */
+const isMissing = (error: unknown): boolean =>
+  ['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '');
+
+/** Removes half-written and damaged folders; one that cannot be read stays. @returns what was wrong with each */
 export async function sweepVersions(root: string): Promise<string[]> {
   const names = await readdir(root).catch(() => [] as string[]);
   const notes: string[] = [];
   for (const name of names.sort()) {
-    const fault = name.startsWith(PARTIAL)
-      ? new IntegrityError(`${join(root, name)} is half-written`)
-      : await faultOf(root, name);
+    let fault: Error | null;
+    try {
+      fault = name.startsWith(PARTIAL)
+        ? new IntegrityError(`${join(root, name)} is half-written`)
+        : await faultOf(root, name);
+    } catch (error) {
+      notes.push(`${join(root, name)} cannot be read: ${(error as Error).message}`);
+      continue;
+    }
     if (fault === null) continue;
     notes.push(fault.message);
     await rm(join(root, name), { recursive: true, force: true });

@@ -13,10 +13,10 @@ const home = mkdtempSync(join(tmpdir(), 'searchloop-publication-'));
 const versions = join(home, 'data', 'loop', 'versions');
 let house: RunningHouse;
 // Every candidate needs fresh questions to confirm it.
-const open = (): Promise<RunningHouse> =>
+const open = (flags: Readonly<Record<string, unknown>> = {}): Promise<RunningHouse> =>
   openLoopHouse(
     home,
-    { 'loop.gateData': join(home, 'gate.jsonl') },
+    { 'loop.gateData': join(home, 'gate.jsonl'), ...flags },
     { gate: { questions: 12, margin: 0.5, confirmEvery: 1 } },
   );
 beforeAll(async () => {
@@ -63,6 +63,15 @@ test('a version that could not be written down is not what the next ones are com
     publications: 0,
     questions: 12,
   });
+});
+
+test('a setting that is too small for what is live is no damage: the start is refused and nothing forgotten', async () => {
+  const { live } = house.loop.status();
+  await house.close();
+  await expect(open({ 'engine.maxAdapterRank': 2 })).rejects.toThrow('above the limit of 2');
+  house = await open();
+  expect(house.failures).toEqual([]);
+  expect(house.loop.status()).toMatchObject({ live, stretch: { confirmed: live } });
 });
 
 test('after a start without the version that was confirmed last, the live one takes its place', async () => {

@@ -50,6 +50,17 @@ test('half-written and changed versions are refused, named, and removed by the s
   expect(await sweepVersions(root)).toEqual([]);
 });
 
+test('a version that the disk does not give just now is no damaged one: it stays', async () => {
+  const folder = await writeVersion(root, 'unread', from);
+  // Reads of a folder fail with EISDIR, for whoever asks.
+  const weights = join(folder, 'adapter_model.safetensors');
+  rmSync(weights);
+  mkdirSync(weights);
+  await expect(checkVersion(root, 'unread')).rejects.toThrow('EISDIR');
+  expect(await sweepVersions(root)).toEqual([expect.stringContaining('cannot be read: EISDIR')]);
+  expect(existsSync(folder)).toBe(true);
+});
+
 test('pruning keeps what is named; a root that is not there is empty', async () => {
   for (const version of ['a', 'b', 'c']) await writeVersion(root, version, from);
   await pruneVersions(root, new Set(['b']));

@@ -129,6 +129,10 @@ export async function openLoopHouse(
     onNote: (line) => notes.push(line),
     onFailure: (error, doing) => failures.push(`${doing}: ${error.message}`),
     ...more,
+  }).catch(async (error) => {
+    await store.close();
+    await policy.close();
+    throw error;
   });
   const runner = openRunner(
     config,
