@@ -17,7 +17,10 @@ const server = z.strictObject({
   bodyLimitBytes: int(1024, 1 << 30)
     .default(10 * 1024 * 1024)
     .describe('Largest request body.'),
-  corsOrigins: z.array(z.string()).default(['*']).describe('Origins of browser clients; * allows all.'),
+  corsOrigins: z
+    .array(z.string())
+    .default(['*'])
+    .describe('Origins of browser clients; * allows all, while there are no keys to ask only.'),
   keepAliveMs: int(100, 600_000)
     .default(15_000)
     .describe('Pause after which a waiting stream sends a comment.'),

@@ -194,6 +194,21 @@ test('rollback, pause and resume by an admin; news of each', async () => {
   });
 });
 
+test('without keys a page that happens to be open gives no orders and says nothing of answers', async () => {
+  const before = await status();
+  const { id } = await ask('What is red?');
+  const headers = { origin: 'https://evil.example' };
+  for (const name of ['pause', 'step', 'rollback', 'resume'])
+    expect((await post(`${house.url}/admin/loop/${name}`, {}, { headers })).status).toBe(403);
+  expect((await post(`${house.url}/v1/feedback`, { id, rating: 'down' }, { headers })).status).toBe(403);
+  expect(await house.store.feedbackOf([id])).toEqual([]);
+  const { state, step, live, counts } = before;
+  expect(await status()).toMatchObject({ state, step, live, counts });
+  const own = { headers: { origin: house.url } };
+  expect((await post(`${house.url}/admin/loop/pause`, {}, own)).status).toBe(200);
+  expect((await post(`${house.url}/admin/loop/resume`, {}, own)).status).toBe(200);
+});
+
 test('orders are checked: unknown fields, methods, bodies', async () => {
   expect((await post(`${house.url}/admin/loop/pause`, { reson: 'x' })).status).toBe(400);
   expect((await post(`${house.url}/admin/loop/pause`, '{')).status).toBe(400);

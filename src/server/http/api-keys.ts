@@ -5,12 +5,15 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { RequestHandler, Response } from 'express';
 import type { KeyRecord, Scope } from '../../trajectory/index.js';
 import { RequestError } from '../openai/request-error.js';
+import { isForeignPage } from './page.js';
 
 /** Whose request it is. */
 export interface Identity {
   /** Names the key in records and feedback; `anonymous` where no key is asked for. */
   readonly keyId: string;
   readonly scopes: readonly Scope[];
+  /** Told where a scope is missing; absent for keys, which have what they were given. */
+  readonly whyNoMore?: string;
 }
 
 export interface KeySource {
@@ -19,10 +22,11 @@ export interface KeySource {
 
 export interface KeyRing {
   /**
+   * @param isForeign  a web page of another origin asks: without keys it may do less
    * @throws {RequestError} 401 when keys are asked for and this one is none of them; 503 while those of the store
    *   are not known yet
    */
-  check(key: string | undefined): Identity;
+  check(key: string | undefined, isForeign: boolean): Identity;
   /** Reads the keys of the store, now and every few seconds: a key that was revoked elsewhere ends here too. */
   start(): void;
   stop(): void;
@@ -31,6 +35,13 @@ export interface KeyRing {
 const REFRESH_MS = 2000;
 /** Without any key the server is open, and its user may do all. */
 const ANONYMOUS: Identity = { keyId: 'anonymous', scopes: ['admin'] };
+/** But not whatever page that user has open: it reaches the server through their browser. */
+const FOREIGN_PAGE: Identity = {
+  keyId: ANONYMOUS.keyId,
+  scopes: ['ask'],
+  whyNoMore:
+    'a web page of another origin may only ask while there are no API keys; make one ("searchloop keys create NAME --scope feedback", or admin) and send it, or name the origin in server.corsOrigins',
+};
 
 interface KnownKey extends Identity {
   readonly digest: Buffer;
@@ -67,9 +78,9 @@ export function createKeyRing(
   }
 
   return {
-    check(key) {
+    check(key, isForeign) {
       const known = [...own, ...(stored ?? [])];
-      if (!hasEverHadKeys && stored !== null) return ANONYMOUS;
+      if (!hasEverHadKeys && stored !== null) return isForeign ? FOREIGN_PAGE : ANONYMOUS;
       const found = key === undefined ? null : matching(known, digest(key));
       if (found !== null) return { keyId: found.keyId, scopes: found.scopes };
       if (stored === null) throw new RequestError('store_loading', 'the keys are being read');
@@ -91,10 +102,11 @@ export function bearerOf(header: string | undefined): string | undefined {
   return header?.match(/^Bearer +(\S+) *$/i)?.[1];
 }
 
-export function requireKey(ring: KeyRing): RequestHandler {
-  return (req, res, next) => {
+/** @param origins  `server.corsOrigins` */
+export function requireKey(ring: KeyRing, origins: readonly string[]): RequestHandler {
+  return ({ headers }, res, next) => {
     try {
-      res.locals['identity'] = ring.check(bearerOf(req.headers.authorization));
+      res.locals['identity'] = ring.check(bearerOf(headers.authorization), isForeignPage(headers, origins));
     } catch (error) {
       res.set('www-authenticate', 'Bearer');
       throw error;
@@ -120,8 +132,9 @@ export const hasScope = ({ scopes }: Identity, scope: Scope): boolean =>
 
 /** @throws {RequestError} 403 */
 export function assertScope(identity: Identity, scope: Scope, param: string | null = null): void {
-  if (!hasScope(identity, scope))
-    throw new RequestError('insufficient_scope', `this key has no scope "${scope}"`, param);
+  if (hasScope(identity, scope)) return;
+  const why = identity.whyNoMore ?? `this key has no scope "${scope}"`;
+  throw new RequestError('insufficient_scope', why, param);
 }
 
 function matching(known: readonly KnownKey[], given: Buffer): KnownKey | null {

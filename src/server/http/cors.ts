@@ -3,6 +3,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { RequestHandler } from 'express';
 import { RequestError } from '../openai/request-error.js';
+import { isListed, isSameHost } from './page.js';
 
 const EXPOSED = 'x-request-id, retry-after, retry-after-ms, openai-processing-ms';
 const METHODS = 'GET, POST, OPTIONS';
@@ -11,9 +12,9 @@ const PREFLIGHT_SECONDS = '600';
 
 /** Requests without an origin come from no page; those from our own address are not foreign. */
 export function isOriginAllowed(headers: IncomingHttpHeaders, allowed: readonly string[]): boolean {
-  const { origin, host } = headers;
+  const { origin } = headers;
   if (origin === undefined || allowed.includes('*') || allowed.includes(origin)) return true;
-  return URL.canParse(origin) && new URL(origin).host === host;
+  return isListed(origin, allowed) || isSameHost(headers);
 }
 
 /** A browser request from an origin that is not allowed is refused, not only hidden from its page. */

@@ -6,6 +6,7 @@ import { type WebSocket, WebSocketServer } from 'ws';
 import type { ServerContext } from '../context.js';
 import { assertScope, bearerOf, type Identity, type KeyRing } from '../http/api-keys.js';
 import { isOriginAllowed } from '../http/cors.js';
+import { isForeignPage } from '../http/page.js';
 import { rawErrorResponse } from '../http/raw-response.js';
 import { requestIdOf } from '../http/request-id.js';
 import { RequestError } from '../openai/request-error.js';
@@ -98,11 +99,15 @@ function check(req: IncomingMessage, context: ServerContext, keys: KeyRing): Ide
   const path = req.url?.split('?')[0];
   if (path !== PATH)
     throw new RequestError('route_not_found', `there is no WebSocket at this path; expected ${PATH}`);
-  if (!isOriginAllowed(req.headers, context.settings.corsOrigins))
+  const { corsOrigins } = context.settings;
+  if (!isOriginAllowed(req.headers, corsOrigins))
     throw new RequestError('origin_not_allowed', 'requests from this origin are not allowed');
   const offered = req.headers['sec-websocket-protocol']?.split(',').map((item) => item.trim()) ?? [];
   const key = offered.find((item) => item.startsWith(KEY_PROTOCOL))?.slice(KEY_PROTOCOL.length);
-  const identity = keys.check(bearerOf(req.headers.authorization) ?? key);
+  const identity = keys.check(
+    bearerOf(req.headers.authorization) ?? key,
+    isForeignPage(req.headers, corsOrigins),
+  );
   assertScope(identity, 'ask');
   if (context.activity.stopping) throw new RequestError('shutting_down', 'the server is shutting down');
   return identity;

@@ -1,5 +1,6 @@
 // Keys and origins.
 
+import { request } from 'node:http';
 import { post, QUESTION, startTestServer, type TestServer } from '../../support/test-server.js';
 
 let server: TestServer;
@@ -86,4 +87,83 @@ test('a list of origins: others are refused, errors too carry the header', async
     404,
     'https://app.example',
   ]);
+});
+
+/** As a browser sends it: `fetch` would not let `host` through. @returns status and body */
+function send(
+  path: string,
+  headers: Record<string, string>,
+  body?: object,
+): Promise<{ status: number | undefined; body: string }> {
+  return new Promise((resolve, reject) => {
+    const type = body === undefined ? {} : { 'content-type': 'application/json' };
+    const sent = request(
+      `${server.url}${path}`,
+      { method: body === undefined ? 'GET' : 'POST', headers: { ...type, ...headers } },
+      async (response) => {
+        let text = '';
+        for await (const chunk of response) text += chunk;
+        resolve({ status: response.statusCode, body: text });
+      },
+    );
+    sent.on('error', reject);
+    sent.end(body === undefined ? '' : JSON.stringify(body));
+  });
+}
+
+/** What is asked here needs a loop and a store: who gets past the scope is told that there is none. */
+const PRIVILEGED: readonly [path: string, body?: object][] = [
+  ['/v1/feedback', { id: 'x', rating: 'up' }],
+  ['/admin/loop'],
+  ['/admin/loop/pause', {}],
+  ['/admin/loop/rollback', {}],
+  ['/admin/loop/step', {}],
+];
+
+async function expectAskOnly(headers: Record<string, string>): Promise<void> {
+  expect([headers, (await send('/v1/chat/completions', headers, QUESTION)).status]).toEqual([headers, 200]);
+  for (const [path, body] of PRIVILEGED) {
+    const refused = await send(path, headers, body);
+    expect([headers, path, refused.status]).toEqual([headers, path, 403]);
+    expect(JSON.parse(refused.body).error).toMatchObject({
+      type: 'permission',
+      code: 'insufficient_scope',
+      message: expect.stringMatching(/another origin may only ask.*searchloop keys create/),
+    });
+  }
+  const labelled = { ...QUESTION, searchloop: { golden_answers: ['Paris'] } };
+  expect((await send('/v1/chat/completions', headers, labelled)).status).toBe(403);
+}
+
+async function expectAll(headers: Record<string, string>): Promise<void> {
+  expect([headers, (await send('/v1/chat/completions', headers, QUESTION)).status]).toEqual([headers, 200]);
+  for (const [path, body] of PRIVILEGED)
+    expect([headers, path, (await send(path, headers, body)).status]).toEqual([headers, path, 404]);
+}
+
+test('without keys: whatever page is open may ask; only our own page and clients that are none may do more', async () => {
+  server = await startTestServer();
+  const { port } = new URL(server.url);
+  await expectAll({});
+  for (const host of [`127.0.0.1:${port}`, `localhost:${port}`, `LOCALHOST:${port}`, `[::1]:${port}`])
+    await expectAll({ host, origin: `http://${host.toLowerCase()}` });
+  const foreign: Record<string, string>[] = [
+    { origin: 'https://evil.example' },
+    { origin: 'null' },
+    { origin: 'http://127.0.0.1:1' },
+    { host: `evil.example:${port}`, origin: `http://evil.example:${port}` },
+    { host: `myhost:${port}`, origin: `http://myhost:${port}` },
+    { 'sec-fetch-site': 'cross-site' },
+    { 'sec-fetch-site': 'same-site' },
+    { origin: 'https://evil.example', authorization: 'Bearer dummy', 'x-forwarded-host': 'evil.example' },
+  ];
+  for (const headers of foreign) await expectAskOnly(headers);
+});
+
+test('without keys: origins that are named keep all, also as the name of this server', async () => {
+  const corsOrigins = ['*', 'https://app.example', 'http://myhost:8000'];
+  server = await startTestServer({ server: { corsOrigins } });
+  await expectAll({ origin: 'https://app.example', 'sec-fetch-site': 'cross-site' });
+  await expectAll({ host: 'myhost:8000', origin: 'http://myhost:8000' });
+  await expectAskOnly({ host: 'evil.example:8000', origin: 'http://evil.example:8000' });
 });

@@ -19,25 +19,28 @@ test('a key is random, kept as its digest only, and checked with its scopes', as
   ring.start();
   await eventually(() => {
     try {
-      return ring.check(key).keyId === record.id;
+      return ring.check(key, false).keyId === record.id;
     } catch {
       return false;
     }
   });
   ring.stop();
-  expect(ring.check(key)).toEqual({ keyId: record.id, scopes: ['ask', 'feedback'] });
-  expect(ring.check('from-config')).toEqual({ keyId: expect.stringMatching(/^config-/), scopes: ['ask'] });
-  expect(() => ring.check(undefined)).toThrow(unknown);
-  expect(() => ring.check(`${key}x`)).toThrow(unknown);
+  expect(ring.check(key, false)).toEqual({ keyId: record.id, scopes: ['ask', 'feedback'] });
+  expect(ring.check('from-config', false)).toEqual({
+    keyId: expect.stringMatching(/^config-/),
+    scopes: ['ask'],
+  });
+  expect(() => ring.check(undefined, false)).toThrow(unknown);
+  expect(() => ring.check(`${key}x`, false)).toThrow(unknown);
 });
 
 test('before the keys of the store are known nobody gets in, but those of the settings', () => {
   const ring = createKeyRing(['from-config'], { keys: () => new Promise(() => {}) });
   ring.start();
   ring.stop();
-  expect(() => ring.check(undefined)).toThrow(expect.objectContaining({ code: 'store_loading' }));
-  expect(() => ring.check('anything')).toThrow(expect.objectContaining({ code: 'store_loading' }));
-  expect(ring.check('from-config').scopes).toEqual(['ask']);
+  expect(() => ring.check(undefined, false)).toThrow(expect.objectContaining({ code: 'store_loading' }));
+  expect(() => ring.check('anything', false)).toThrow(expect.objectContaining({ code: 'store_loading' }));
+  expect(ring.check('from-config', false).scopes).toEqual(['ask']);
 });
 
 test('a store that fails later leaves the keys as they were known', async () => {
@@ -53,14 +56,33 @@ test('a store that fails later leaves the keys as they were known', async () => 
   ring.start();
   await eventually(() => troubles.length === 1);
   ring.stop();
-  expect(ring.check(key).keyId).toBe(record.id);
-  expect(() => ring.check(undefined)).toThrow(unknown);
+  expect(ring.check(key, false).keyId).toBe(record.id);
+  expect(() => ring.check(undefined, false)).toThrow(unknown);
 });
 
 test('without any key the server is open, and its user may do all', () => {
-  const identity = createKeyRing([]).check(undefined);
+  const identity = createKeyRing([]).check(undefined, false);
   expect(identity.keyId).toBe('anonymous');
   for (const scope of ['ask', 'feedback', 'admin'] as const) expect(hasScope(identity, scope)).toBe(true);
+});
+
+test('without any key a page of another origin may ask only, and is told what to do', () => {
+  const identity = createKeyRing([]).check('dummy', true);
+  expect(identity.keyId).toBe('anonymous');
+  expect(hasScope(identity, 'ask')).toBe(true);
+  for (const scope of ['feedback', 'admin'] as const)
+    expect(() => assertScope(identity, scope)).toThrow(
+      expect.objectContaining({
+        code: 'insufficient_scope',
+        message: expect.stringContaining('searchloop keys create'),
+      }),
+    );
+});
+
+test('a key is worth the same from every page', () => {
+  const ring = createKeyRing(['from-config']);
+  expect(ring.check('from-config', true)).toEqual(ring.check('from-config', false));
+  expect(() => ring.check(undefined, true)).toThrow(unknown);
 });
 
 test('whoever revokes the last key does not let everybody in', async () => {
@@ -69,7 +91,7 @@ test('whoever revokes the last key does not let everybody in', async () => {
   const ring = createKeyRing([], { keys: async () => answers.shift() ?? [] });
   const codeOf = (given: string | undefined): string | null => {
     try {
-      ring.check(given);
+      ring.check(given, false);
       return null;
     } catch (error) {
       return (error as { code: string }).code;
@@ -90,7 +112,7 @@ test('revoked keys are none; only the admin has every scope', async () => {
   ring.start();
   await eventually(() => {
     try {
-      ring.check(key);
+      ring.check(key, false);
       return false;
     } catch (error) {
       return (error as { code: string }).code === 'invalid_api_key';

@@ -235,6 +235,29 @@ test('keys: header or subprotocol; other paths and origins are refused with JSON
   expect([response.statusCode, JSON.parse(body)]).toMatchObject([404, { error: { code: 'not_found' } }]);
 });
 
+test('without keys a socket of a foreign page asks, and gives no right answers', async () => {
+  await start();
+  const labelled = { searchloop: { golden_answers: ['Paris'] } };
+  for (const [origin, isOwn] of [
+    [undefined, true],
+    [server.url, true],
+    ['https://evil.example', false],
+    ['null', false],
+  ] as const) {
+    const client = await open([], origin === undefined ? {} : { origin });
+    client.request('plain');
+    client.request('labelled', labelled);
+    await Promise.all([client.ended('plain'), client.ended('labelled')]);
+    expect(client.of('plain').at(-1)?.type).toBe('done');
+    // Nothing is kept here, which is said to those who may label.
+    expect(client.of('labelled').at(-1)).toMatchObject({
+      type: 'error',
+      status: isOwn ? 400 : 403,
+      error: { code: isOwn ? null : 'insufficient_scope' },
+    });
+  }
+});
+
 test('an upgrade that is none gets JSON', async () => {
   await start();
   const text = await new Promise<string>((resolve) => {
