@@ -2,7 +2,7 @@
 // answers, a judge, the vote of its group, nothing.
 
 import type { Tokenizer } from '../tokenizer/index.js';
-import type { Label, TrajectoryRecord } from '../trajectory/index.js';
+import { type Label, saysNothing, type TrajectoryRecord } from '../trajectory/index.js';
 import { majorityAnswer } from './majority.js';
 import { exactMatch } from './match.js';
 import { DEFAULT_REWARD, type RewardSettings, scoreRecord } from './reward.js';
@@ -44,9 +44,9 @@ export async function gradeAll(
   const { scorer = null, judge = null, majority = false } = options;
   const results = items.map((item) => direct(item, options));
   if (scorer !== null)
-    await fill(results, items, scorer, 'gold', ({ label }) => label.kind === 'gold', options.signal);
+    await fill(results, items, scorer, 'gold', ({ label }) => label.golds !== null, options.signal);
   if (judge !== null)
-    await fill(results, items, judge, 'judge', ({ label }) => label.kind === 'none', options.signal);
+    await fill(results, items, judge, 'judge', ({ label }) => saysNothing(label), options.signal);
   if (majority) vote(results, items);
   return results;
 }
@@ -54,9 +54,9 @@ export async function gradeAll(
 /** What needs nobody's help. */
 function direct({ record, label }: GradedItem, options: GradeOptions): GradeResult | null {
   const { tokenizer, settings = DEFAULT_REWARD, scorer } = options;
-  if (label.kind === 'reward') return { value: label.value, source: 'feedback', rule: 'feedback' };
-  if (label.kind === 'none' || scorer) return null;
-  const { reward } = scoreRecord(record, tokenizer, label.answers, settings);
+  if (label.reward !== null) return { value: label.reward.value, source: 'feedback', rule: 'feedback' };
+  if (label.golds === null || scorer) return null;
+  const { reward } = scoreRecord(record, tokenizer, label.golds.answers, settings);
   return { value: reward, source: 'gold', rule: ruleText(settings) };
 }
 
@@ -82,7 +82,7 @@ async function fill(
 
 function itemOf({ record, label }: GradedItem): ScoredItem {
   const { id, question, answer } = record;
-  return { id, question, answer, goldAnswers: label.kind === 'gold' ? label.answers : [], record };
+  return { id, question, answer, goldAnswers: label.golds?.answers ?? [], record };
 }
 
 /** Of groups of which the judge told nothing: a verdict and a vote are no common scale, and a group's rewards are compared. */
@@ -90,7 +90,7 @@ function vote(results: (GradeResult | null)[], items: readonly GradedItem[]): vo
   const groupOf = ({ record }: GradedItem): string => record.groupId ?? record.id;
   const judged = new Set(items.filter((_, at) => results[at]?.source === 'judge').map(groupOf));
   for (const [at, item] of items.entries())
-    if (item.label.kind === 'none' && !judged.has(groupOf(item))) results[at] ??= voted(item);
+    if (saysNothing(item.label) && !judged.has(groupOf(item))) results[at] ??= voted(item);
 }
 
 function voted({ record, groupAnswers }: GradedItem): GradeResult | null {

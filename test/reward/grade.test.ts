@@ -1,10 +1,13 @@
 import { type GradedItem, gradeAll, ruleText, type ScoredItem, type Scorer } from '../../src/reward/index.js';
-import type { Label } from '../../src/trajectory/index.js';
+import { type Label, NO_LABEL } from '../../src/trajectory/index.js';
 import { makeRecord, tokenizer } from '../trajectory/store/support.js';
 
-const none: Label = { kind: 'none' };
-const gold = (...answers: string[]): Label => ({ kind: 'gold', answers, sources: [], backers: [] });
-const reward = (value: number): Label => ({ kind: 'reward', value, sources: [] });
+const none = NO_LABEL;
+const gold = (...answers: string[]): Label => ({
+  reward: null,
+  golds: { answers, sources: [], backers: [] },
+});
+const reward = (value: number, golds = none.golds): Label => ({ reward: { value, sources: [] }, golds });
 
 const item = (answer: string, label: Label, groupAnswers?: string[]): GradedItem => ({
   record: makeRecord(answer, { answer }),
@@ -30,7 +33,7 @@ const settings = { rule: 'outcome', formatWeight: 0.1, searchCost: 0 } as const;
 test('what is known best counts: reward, gold, judge, majority, nothing', async () => {
   const judge = scorer('judge', 0.7);
   const items = [
-    item('Paris', reward(-0.5)),
+    item('Paris', reward(-0.5, gold('Paris').golds)),
     item('Paris', gold('paris')),
     item('Lyon', gold('Paris')),
     item('Nice', none, ['Nice', 'Nice', 'Lyon']),

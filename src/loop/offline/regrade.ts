@@ -4,14 +4,17 @@ import { type GradedItem, type GradeOptions, gradeAll } from '../../reward/index
 import {
   type Label,
   labelOf,
+  NO_LABEL,
   type RecordFilter,
   type StoredHead,
   type StoredTrajectory,
+  saysNothing,
   type TrajectoryStore,
 } from '../../trajectory/index.js';
 import { canonicalJson } from '../../util/digest.js';
 import { questionKey } from '../online/gate/questions.js';
-import { type KnownAnswer, LabelIndex } from '../online/labels.js';
+import type { KnownAnswer } from '../online/known-answer.js';
+import { LabelIndex } from '../online/labels.js';
 import { COMPARED } from '../online/rewards.js';
 
 export type RegradeStore = Pick<
@@ -102,9 +105,9 @@ async function itemsOf(
   return (await store.read(ids)).flatMap((stored) => {
     const { head, record } = stored;
     const own = labelOf(feedback.filter(({ trajectoryId }) => trajectoryId === record.id));
-    const label = own.kind === 'none' && head.source === 'train' ? labelOfRollout(stored, questions) : own;
+    const label = saysNothing(own) && head.source === 'train' ? labelOfRollout(stored, questions) : own;
     // The judge is not asked of what users compared.
-    if (label.kind === 'none' && head.grade?.rule === COMPARED) return [];
+    if (saysNothing(label) && head.grade?.rule === COMPARED) return [];
     const group = record.groupId === null ? undefined : groups.get(record.groupId);
     return [{ record, label, ...(group === undefined || group.length < 2 ? {} : { groupAnswers: group }) }];
   });
@@ -117,7 +120,9 @@ function labelOfRollout(
 ): Label {
   const known = questions.get(questionKey(record.question));
   const isSame = known !== undefined && canonicalJson(known.messages) === canonicalJson(notes.messages);
-  return isSame ? { kind: 'gold', answers: known.goldenAnswers, sources: [], backers: [] } : { kind: 'none' };
+  return isSame
+    ? { ...NO_LABEL, golds: { answers: known.goldenAnswers, sources: [], backers: [] } }
+    : NO_LABEL;
 }
 
 /** All answers of each group, so that a vote is one of the whole group. */

@@ -13,7 +13,8 @@ import type { Known } from './findings.js';
 import type { LoopHouse } from './house.js';
 import { rollIdle } from './idle-rollouts.js';
 import { hasShare, shareLimit, takesShare } from './key-share.js';
-import type { AnswerPair, KnownAnswer, LabelIndex } from './labels.js';
+import type { KnownAnswer } from './known-answer.js';
+import type { AnswerPair, LabelIndex } from './labels.js';
 import { clusterOf } from './logged.js';
 import { loggedAnswers, usablePairs, whyNotLogged } from './logged-answers.js';
 import { type AnswerToGrade, COMPARED, type GradedAnswer } from './rewards.js';
@@ -176,7 +177,7 @@ async function loggedItems(
     const record = await fittingRecord(parts, origin);
     if (record === null) continue;
     takesShare(origin, weight, limit);
-    const given = origin.label.kind === 'reward' ? origin.label.value : null;
+    const given = origin.label.reward?.value ?? null;
     drafts.push({ origin, record: { ...record, groupId: record.id }, given });
   }
   attempt.took(drafts.map(({ record }) => record.id));

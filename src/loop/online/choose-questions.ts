@@ -3,7 +3,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { sha256Hex } from '../../util/digest.js';
 import { shareLimit, takesShare } from './key-share.js';
-import type { KnownAnswer } from './labels.js';
+import type { KnownAnswer } from './known-answer.js';
 
 export interface Place {
   readonly pass: number;
@@ -48,7 +48,8 @@ export async function chooseQuestions(
       if (chosen.size >= count) break;
       cursor = textOf(order);
       const answer = questions.get(key) as KnownAnswer;
-      if (takesShare(answer, step.weight, limit)) chosen.set(key, answer);
+      const said = { sources: answer.goldSources, head: answer.head };
+      if (takesShare(said, step.weight, limit)) chosen.set(key, answer);
       else overShare++;
     }
     if (chosen.size < count) {

@@ -1,6 +1,6 @@
 // How much of a step, or of a verdict, may come from one key; an admin has no limit.
 
-import type { KnownAnswer } from './labels.js';
+import type { KnownAnswer } from './known-answer.js';
 
 /** Who spoke of an answer, and who asked for it. */
 type Said = Pick<KnownAnswer, 'sources' | 'head'>;

@@ -4,38 +4,23 @@
 import {
   type FeedbackEntry,
   type Label,
-  type LabelSource,
   labelOf,
-  type StoredHead,
-  type StoredMessage,
+  saysNothing,
   type TrajectoryStore,
 } from '../../trajectory/index.js';
-import { type GateQuestion, isHeldOut, questionKey } from './gate/questions.js';
+import type { GateQuestion } from './gate/questions.js';
+import {
+  isLabelled,
+  isSame,
+  type KnownAnswer,
+  knownAnswer,
+  type LabelledAnswer,
+  splitOf,
+  type Texts,
+  weightOf,
+} from './known-answer.js';
 import { type Preference, Preferences } from './preferences.js';
 import { Unaskable } from './unaskable.js';
-
-export interface KnownAnswer {
-  readonly head: StoredHead;
-  /** The question as the splits know it. */
-  readonly key: string;
-  /** Of the key: it may judge and is never trained on. */
-  readonly isHeldOut: boolean;
-  readonly messages: readonly StoredMessage[];
-  readonly userKey: string | null;
-  /** All of it; the head has its first characters only. */
-  readonly answer: string | null;
-  readonly label: Label;
-  /** Of the label; empty where there is none. */
-  readonly sources: readonly LabelSource[];
-  /** What a new rollout of the question is compared with; empty where only this very answer was judged. */
-  readonly goldenAnswers: readonly string[];
-  /** Of these, those that may judge: given by an admin, or by two keys that agree on this very one. */
-  readonly trustedAnswers: readonly string[];
-}
-
-export interface LabelledAnswer extends KnownAnswer {
-  readonly label: Exclude<Label, { kind: 'none' }>;
-}
 
 /** Two answers to one question, the better one first. */
 export interface AnswerPair {
@@ -264,7 +249,7 @@ export class LabelIndex {
   }
 
   #isWanted(id: string, label: Label): boolean {
-    return label.kind !== 'none' || this.settings.withUnlabelled || this.#paired.has(id);
+    return !saysNothing(label) || this.settings.withUnlabelled || this.#paired.has(id);
   }
 
   /** A record does not change: those that are known are not read again. */
@@ -321,69 +306,4 @@ export class LabelIndex {
   }
 }
 
-/** Of the record, which does not change. */
-type Texts = Pick<KnownAnswer, 'key' | 'isHeldOut' | 'messages' | 'answer'>;
-
-function splitOf(question: string): Pick<KnownAnswer, 'key' | 'isHeldOut'> {
-  const key = questionKey(question);
-  return { key, isHeldOut: isHeldOut(key) };
-}
-
-const knownAnswer = (
-  head: StoredHead,
-  { key, isHeldOut, messages, answer }: Texts,
-  label: Label,
-): KnownAnswer => ({
-  head,
-  key,
-  isHeldOut,
-  messages,
-  userKey: head.userKey,
-  answer,
-  label,
-  sources: label.kind === 'none' ? [] : label.sources,
-  goldenAnswers: goldsOf(answer, label),
-  trustedAnswers: trustedOf(answer, label),
-});
-
-/** Of an answer all but its audit and its label stays as it is. */
-const isSame = (before: KnownAnswer | undefined, { head, label }: KnownAnswer): boolean =>
-  before !== undefined &&
-  before.head.auditState === head.auditState &&
-  JSON.stringify(before.label) === JSON.stringify(label);
-
-/** Gold answers, or the answer itself where everybody called it right. */
-function goldsOf(answer: string | null, label: Label): readonly string[] {
-  if (label.kind === 'none') return [];
-  if (label.kind === 'gold') return label.answers;
-  return label.value >= 1 && answer !== null && answer !== '' ? [answer] : [];
-}
-
-/** Those of the gold answers that enough people gave: two keys that contradict each other make none of theirs trusted. */
-function trustedOf(answer: string | null, label: Label): readonly string[] {
-  const backers = backersOf(label);
-  return goldsOf(answer, label).filter((_, at) => isTrusted(backers[at] ?? []));
-}
-
-/** Who is behind each gold answer. Where an answer itself is right its mean reward is 1: all who spoke agree. */
-function backersOf(label: Label): readonly (readonly LabelSource[])[] {
-  if (label.kind === 'none') return [];
-  return label.kind === 'gold' ? label.backers : [label.sources];
-}
-
-const isTrusted = (backers: readonly LabelSource[]): boolean =>
-  backers.some(({ role }) => role === 'admin') || new Set(backers.map(({ keyId }) => keyId)).size >= 2;
-
-export const isLabelled = (answer: KnownAnswer): answer is LabelledAnswer => answer.label.kind !== 'none';
-
 const isDecided = ({ better, worse }: AnswerPair): boolean => isLabelled(better) && isLabelled(worse);
-
-/** Gold answers before anything else, an admin's word before all others, many keys that agree before few. */
-function weightOf({ sources, label, goldenAnswers }: KnownAnswer): number {
-  const isAdmins = sources.some(({ role }) => role === 'admin');
-  const agreeing = Math.max(0, ...backersOf(label).map(({ length }) => length));
-  const keys = isAdmins ? ADMIN_WEIGHT : Math.min(agreeing, ADMIN_WEIGHT - 1);
-  return goldenAnswers.length > 0 ? ADMIN_WEIGHT + 1 + keys : keys;
-}
-
-const ADMIN_WEIGHT = 1_000_000;

@@ -5,7 +5,8 @@ import type { StoredTrajectory } from '../../trajectory/index.js';
 import type { Known } from './findings.js';
 import type { LoopHouse } from './house.js';
 import { shareLimit, takesShare } from './key-share.js';
-import type { AnswerPair, KnownAnswer, LabelIndex } from './labels.js';
+import type { KnownAnswer } from './known-answer.js';
+import type { AnswerPair, LabelIndex } from './labels.js';
 import { isTooFar, type LoggedRules, type Unusable, unusableHead, unusableRecord } from './logged.js';
 import { scoreTokens } from './score-tokens.js';
 

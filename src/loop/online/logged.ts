@@ -2,7 +2,7 @@
 
 import { policyDistance } from '../../training/index.js';
 import type { StoredTrajectory } from '../../trajectory/index.js';
-import type { KnownAnswer } from './labels.js';
+import type { KnownAnswer } from './known-answer.js';
 
 export const UNUSABLE = [
   'not explored (temperature 0 or cut sampling)',

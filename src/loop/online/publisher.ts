@@ -3,7 +3,7 @@
 import { FileFormatError, IntegrityError, NotFoundError } from '../../errors.js';
 import { checkpointFolder } from '../../training/index.js';
 import { checkpointsOf, type LoopHouse, versionsOf } from './house.js';
-import type { LabelledAnswer } from './labels.js';
+import type { LabelledAnswer } from './known-answer.js';
 import { type StartVersion, Versions } from './publish.js';
 import type { Receipt, StepReceipt } from './receipt.js';
 import { type LoopState, moved, receiptDocument, STATE_DOCUMENT } from './state.js';

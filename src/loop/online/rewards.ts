@@ -11,7 +11,7 @@ import {
   scoreRecord,
 } from '../../reward/index.js';
 import type { Tokenizer } from '../../tokenizer/index.js';
-import type { Label, TrajectoryRecord } from '../../trajectory/index.js';
+import { type Label, NO_LABEL, type TrajectoryRecord } from '../../trajectory/index.js';
 
 export interface AnswerToGrade {
   readonly record: TrajectoryRecord;
@@ -67,9 +67,9 @@ export function createGrader(options: GraderSettings): GradeAnswers {
 }
 
 function labelOfAnswer({ given, goldenAnswers }: AnswerToGrade): Label {
-  if (given !== null) return { kind: 'reward', value: given, sources: [] };
-  if (goldenAnswers.length === 0) return { kind: 'none' };
-  return { kind: 'gold', answers: goldenAnswers, sources: [], backers: [] };
+  if (given !== null) return { ...NO_LABEL, reward: { value: given, sources: [] } };
+  if (goldenAnswers.length === 0) return NO_LABEL;
+  return { ...NO_LABEL, golds: { answers: goldenAnswers, sources: [], backers: [] } };
 }
 
 function groupAnswers(answers: readonly AnswerToGrade[]): Map<string, (string | null)[]> {

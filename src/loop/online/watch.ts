@@ -4,7 +4,7 @@
 import type { LoopConfig } from '../../config/index.js';
 import { exactMatch } from '../../reward/index.js';
 import { takesShare } from './key-share.js';
-import type { LabelledAnswer } from './labels.js';
+import type { LabelledAnswer } from './known-answer.js';
 import type { LoopState, WatchedOutcome } from './state.js';
 import { observePair, type SequentialSettings } from './statistics/sequential-test.js';
 
@@ -25,16 +25,16 @@ export const watchSettings = (settings: LoopConfig): WatchSettings => ({
 
 /** In [0, 1]: what was said of the answer. */
 export function outcomeOf({ label, answer }: Pick<LabelledAnswer, 'label' | 'answer'>): number {
-  if (label.kind === 'reward') return Math.max(0, Math.min(1, label.value));
-  return exactMatch(answer, label.answers);
+  if (label.reward !== null) return Math.max(0, Math.min(1, label.reward.value));
+  return exactMatch(answer, label.golds?.answers ?? []);
 }
 
 /** Answers of users, not rollouts of ours nor answers that were explored. */
 const isServed = ({ head }: LabelledAnswer): boolean => head.source === 'serve';
 
 /** Number of the last word that the label rests on: a comment does not make an old label news. */
-const lastSaid = ({ label }: LabelledAnswer): number =>
-  Math.max(...label.sources.map(({ sequence }) => sequence));
+const lastSaid = ({ sources }: LabelledAnswer): number =>
+  Math.max(...sources.map(({ sequence }) => sequence));
 
 const outcomeUnder = (answer: LabelledAnswer): WatchedOutcome => ({
   id: answer.head.id,
@@ -64,8 +64,8 @@ class Side {
    */
   takes(answer: LabelledAnswer): boolean {
     const count = Math.max(this.settings.minPairs, this.paired + this.waiting.length + 1);
-    const said = { sources: answer.label.sources, head: answer.head };
-    if (!takesShare(said, this.#weight, Math.max(1, Math.ceil(this.settings.keyShare * count)))) return false;
+    if (!takesShare(answer, this.#weight, Math.max(1, Math.ceil(this.settings.keyShare * count))))
+      return false;
     this.waiting.push(outcomeUnder(answer));
     return true;
   }

@@ -66,7 +66,7 @@ export function exportLine(
     answer,
     reward: worth?.value ?? null,
     reward_source: worth?.source ?? null,
-    golden_answers: label.kind === 'gold' ? label.answers : [],
+    golden_answers: label.golds?.answers ?? [],
     input_ids: tokenIds,
     completion_mask: lossMask,
     logprobs,
@@ -82,9 +82,9 @@ export function exportLine(
  * vote from before them does not replace. That one answer of a pair is the better one says not how good it is.
  */
 function worthOf(label: Label, grade: Grade | null): { value: number; source: string } | null {
-  if (label.kind === 'reward') return { value: label.value, source: 'feedback' };
+  if (label.reward !== null) return { value: label.reward.value, source: 'feedback' };
   if (grade === null || grade.source === 'feedback') return null;
-  if (label.kind === 'gold' && (grade.source === 'judge' || grade.source === 'majority')) return null;
+  if (label.golds !== null && (grade.source === 'judge' || grade.source === 'majority')) return null;
   return { value: grade.value, source: grade.source };
 }
 

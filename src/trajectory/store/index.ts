@@ -1,5 +1,14 @@
 export { createApiKey, type NewKey } from './api-key.js';
-export { type Label, type LabelSource, labelOf, sourceOf } from './label.js';
+export {
+  type GoldLabel,
+  type Label,
+  type LabelSource,
+  labelOf,
+  NO_LABEL,
+  type RewardLabel,
+  saysNothing,
+  sourceOf,
+} from './label.js';
 export type { Auditor, AuditSummary } from './messages.js';
 export { openTrajectoryStore, type StoreOptions } from './open-store.js';
 export type { Retention } from './queries/deletion.js';

@@ -1,5 +1,5 @@
-// The label of an answer, worked out from all that was said of it. Explicit rewards come before gold answers; an
-// admin's word before all others; each key counts once, with what it said last.
+// The label of an answer, worked out from all that was said of it: what the answer is worth, and which answers to its question
+// are right. An admin's word, of either kind, comes before all others; each key counts once for each, with what it said last.
 
 import { normaliseAnswer } from '../answer.js';
 import type { FeedbackEntry, FeedbackRole } from './types.js';
@@ -14,43 +14,54 @@ export interface LabelSource {
   readonly createdAt: number;
 }
 
-export type Label =
-  | {
-      readonly kind: 'reward';
-      /** Mean over the keys; in [-1, 1]. */
-      readonly value: number;
-      readonly sources: readonly LabelSource[];
-    }
-  | {
-      readonly kind: 'gold';
-      /** Those that at least half of the keys gave; never empty. */
-      readonly answers: readonly string[];
-      /** The keys that gave one of them. */
-      readonly sources: readonly LabelSource[];
-      /** Who gave each of them, in the order of `answers`: keys that contradict each other do not back the same one. */
-      readonly backers: readonly (readonly LabelSource[])[];
-    }
-  /** Nothing was said, or the keys disagree: a judge or a vote may help. */
-  | { readonly kind: 'none' };
+export interface RewardLabel {
+  /** Mean over the keys; in [-1, 1]. */
+  readonly value: number;
+  readonly sources: readonly LabelSource[];
+}
+
+export interface GoldLabel {
+  /** Those that at least half of the keys gave; never empty. */
+  readonly answers: readonly string[];
+  /** The keys that gave one of them. */
+  readonly sources: readonly LabelSource[];
+  /** Who gave each of them, in the order of `answers`: keys that contradict each other do not back the same one. */
+  readonly backers: readonly (readonly LabelSource[])[];
+}
+
+/** Both null: nothing was said, or the keys disagree; a judge or a vote may help. */
+export interface Label {
+  /** What this very answer is worth, by those who said so outright. */
+  readonly reward: RewardLabel | null;
+  /** Right answers to its question: they hold for any answer to it. */
+  readonly golds: GoldLabel | null;
+}
+
+export const NO_LABEL: Label = { reward: null, golds: null };
+
+export const saysNothing = ({ reward, golds }: Label): boolean => reward === null && golds === null;
 
 /** @param entries  all feedback of one record, in any order */
 export function labelOf(entries: readonly FeedbackEntry[]): Label {
-  return rewardLabel(entries) ?? goldLabel(entries) ?? { kind: 'none' };
+  const rewards = lastWords(entries.filter((entry) => rewardOf(entry) !== null));
+  const golds = lastWords(
+    entries.filter(({ goldAnswers }) => goldAnswers !== null && goldAnswers.length > 0),
+  );
+  const isAdmins = ({ role }: FeedbackEntry): boolean => role === 'admin';
+  // Over both kinds: what a user thinks of an answer does not take back what an admin says is right, nor the other way round.
+  const counts = [...rewards, ...golds].some(isAdmins) ? isAdmins : () => true;
+  return { reward: rewardLabel(rewards.filter(counts)), golds: goldLabel(golds.filter(counts)) };
 }
 
 const rewardOf = ({ reward, rating }: FeedbackEntry): number | null => reward ?? rating;
 
-function rewardLabel(entries: readonly FeedbackEntry[]): Label | null {
-  const voices = voicesOf(entries.filter((entry) => rewardOf(entry) !== null));
+function rewardLabel(voices: readonly FeedbackEntry[]): RewardLabel | null {
   if (voices.length === 0) return null;
   const sum = voices.reduce((total, entry) => total + (rewardOf(entry) as number), 0);
-  return { kind: 'reward', value: sum / voices.length, sources: voices.map(sourceOf) };
+  return { value: sum / voices.length, sources: voices.map(sourceOf) };
 }
 
-function goldLabel(entries: readonly FeedbackEntry[]): Label | null {
-  const voices = voicesOf(
-    entries.filter(({ goldAnswers }) => goldAnswers !== null && goldAnswers.length > 0),
-  );
+function goldLabel(voices: readonly FeedbackEntry[]): GoldLabel | null {
   const byAnswer = new Map<string, { readonly text: string; readonly backers: Map<string, FeedbackEntry> }>();
   for (const voice of voices)
     for (const text of voice.goldAnswers ?? []) {
@@ -62,23 +73,20 @@ function goldLabel(entries: readonly FeedbackEntry[]): Label | null {
   const agreed = [...byAnswer.values()].filter(({ backers }) => 2 * backers.size >= voices.length);
   if (agreed.length === 0) return null;
   return {
-    kind: 'gold',
     answers: agreed.map(({ text }) => text),
     sources: voices.filter(({ keyId }) => agreed.some(({ backers }) => backers.has(keyId))).map(sourceOf),
     backers: agreed.map(({ backers }) => [...backers.values()].map(sourceOf)),
   };
 }
 
-/** The last entry of each key; only the admins' where there is one. */
-function voicesOf(entries: readonly FeedbackEntry[]): FeedbackEntry[] {
+/** The last entry of each key, in the order in which they came. */
+function lastWords(entries: readonly FeedbackEntry[]): FeedbackEntry[] {
   const last = new Map<string, FeedbackEntry>();
   for (const entry of entries) {
     const before = last.get(entry.keyId);
     if (before === undefined || before.sequence < entry.sequence) last.set(entry.keyId, entry);
   }
-  const voices = [...last.values()].sort((a, b) => a.sequence - b.sequence);
-  const admins = voices.filter(({ role }) => role === 'admin');
-  return admins.length > 0 ? admins : voices;
+  return [...last.values()].sort((a, b) => a.sequence - b.sequence);
 }
 
 /** Answers that count as one; articles alone ("A") are compared as written. */

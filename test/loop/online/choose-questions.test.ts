@@ -1,11 +1,12 @@
 import fc from 'fast-check';
 import { chooseQuestions } from '../../../src/loop/online/choose-questions.js';
-import type { LabelledAnswer } from '../../../src/loop/online/labels.js';
+import type { LabelledAnswer } from '../../../src/loop/online/known-answer.js';
 
 const answer = (key: string, ...keys: string[]): LabelledAnswer =>
   ({
     key,
-    sources: keys.map((keyId) => ({ keyId, role: keyId === 'boss' ? 'admin' : 'feedback' })),
+    head: { keyId: null },
+    goldSources: keys.map((keyId) => ({ keyId, role: keyId === 'boss' ? 'admin' : 'feedback' })),
   }) as unknown as LabelledAnswer;
 const mapOf = (answers: LabelledAnswer[]) => new Map(answers.map((item) => [item.key, item]));
 const settings = { count: 4, seed: 1, keyShare: 1 };
@@ -63,9 +64,9 @@ test('never a question twice in a step, never beyond the share', async () => {
         expect(new Set(chosen.map(({ key }) => key)).size).toBe(chosen.length);
         expect(chosen.length).toBeLessThanOrEqual(count);
         for (const name of ['a', 'b', 'c'])
-          expect(chosen.filter(({ sources }) => sources[0]?.keyId === name).length).toBeLessThanOrEqual(
-            Math.max(1, Math.floor(keyShare * count)),
-          );
+          expect(
+            chosen.filter(({ goldSources }) => goldSources[0]?.keyId === name).length,
+          ).toBeLessThanOrEqual(Math.max(1, Math.floor(keyShare * count)));
       },
     ),
   );

@@ -123,6 +123,63 @@ test('the gate takes the answers that two keys agree on or an admin gave; keys t
   expect(await judging()).toEqual([['Lyon'], ['Nice']]);
 });
 
+test('what a user thinks of an answer takes nothing back that an admin said of the question', async () => {
+  const labels = indexOf(false);
+  for (const [id, question] of [
+    ['a', FIRST],
+    ['j', JUDGING],
+  ] as const) {
+    await answered(id, question, 'Lyon');
+    await store.addFeedback(feedback(id, { goldAnswers: ['Paris'], keyId: 'boss', role: 'admin' }));
+  }
+  const golds = async () => {
+    await labels.refresh();
+    const taught = [...labels.toReplay().values()].map(({ goldenAnswers }) => goldenAnswers);
+    return [taught, labels.toJudge().map(({ goldenAnswers }) => goldenAnswers)];
+  };
+  for (const rating of [1, 0]) {
+    for (const id of ['a', 'j']) await store.addFeedback(feedback(id, { rating, keyId: 'user' }));
+    expect(await golds()).toEqual([[['Paris']], [['Paris']]]);
+  }
+  // The answer as it was given is worth what the admin's gold answer says.
+  expect(labels.answers().map(({ label }) => label.reward)).toEqual([null, null]);
+});
+
+test('a rating with the right answer says both: the answer is wrong, and what new ones are compared with', async () => {
+  const labels = indexOf(false);
+  await answered('a', FIRST, 'Lyon');
+  await store.addFeedback(feedback('a', { rating: 0, goldAnswers: ['Paris'] }));
+  await labels.refresh();
+  expect([...labels.toReplay().values()]).toMatchObject([
+    { goldenAnswers: ['Paris'], label: { reward: { value: 0 }, golds: { answers: ['Paris'] } } },
+  ]);
+  // Another key calls the answer right: that is one of two words on it, and none on the question.
+  await store.addFeedback(feedback('a', { rating: 1, keyId: 'other' }));
+  await labels.refresh();
+  expect([...labels.toReplay().values()]).toMatchObject([
+    { goldenAnswers: ['Paris'], label: { reward: { value: 0.5 } } },
+  ]);
+});
+
+test('who calls an answer right stands behind the gold answer that it is, and behind no other', async () => {
+  const labels = indexOf(false);
+  for (const [id, question] of [
+    ['a', JUDGING],
+    ['b', OTHER],
+  ] as const) {
+    await answered(id, question, 'The Paris');
+    await store.addFeedback(feedback(id, { rating: 1, keyId: 'one' }));
+  }
+  await store.addFeedback(feedback('a', { goldAnswers: ['Paris', 'Paname'], keyId: 'two' }));
+  await store.addFeedback(feedback('b', { goldAnswers: ['Lyon'], keyId: 'two' }));
+  await labels.refresh();
+  expect(labels.toJudge().map(({ goldenAnswers }) => goldenAnswers)).toEqual([['Paris']]);
+  // Of which it is not known any more where somebody says that the answer is wrong.
+  await store.addFeedback(feedback('a', { rating: 0, keyId: 'three' }));
+  await labels.refresh();
+  expect(labels.toJudge()).toEqual([]);
+});
+
 test.each(['list', 'read', 'feedbackOf'] as const)(
   'what was said while "%s" fails is heard by the next refresh',
   async (name) => {
@@ -187,7 +244,7 @@ test('what a key had said is forgotten when it was deleted: labels and compariso
   await store.delete({ keyId: 'one' });
   await labels.sweep();
   expect(labels.pairs()).toEqual([]);
-  expect(labels.answers()).toMatchObject([{ head: { id: 'a' }, label: { kind: 'reward', value: 0 } }]);
+  expect(labels.answers()).toMatchObject([{ head: { id: 'a' }, label: { reward: { value: 0 } } }]);
   expect(labels.forgotten).toBe(1);
 });
 

@@ -1,7 +1,8 @@
 // What of feedback counts for or against a version: over a real store, and by any order of words and restarts.
 
 import fc from 'fast-check';
-import { LabelIndex, type LabelledAnswer } from '../../../src/loop/online/labels.js';
+import type { LabelledAnswer } from '../../../src/loop/online/known-answer.js';
+import { LabelIndex } from '../../../src/loop/online/labels.js';
 import { type LoopState, newLoopState, readLoopState } from '../../../src/loop/online/state.js';
 import {
   newSequentialState,
@@ -116,7 +117,8 @@ test('in any order: no answer is in two pairs, and what is remembered is bounded
           ] as const;
           return {
             head: { id, adapterVersion: version, source: 'serve', answer: null },
-            label: { kind: 'reward', value: reward, sources },
+            label: { reward: { value: reward, sources }, golds: null },
+            sources,
           } as unknown as LabelledAnswer;
         });
         watch = { ...observeOutcomes(watch, news, settings), feedback: sequence };
@@ -132,16 +134,21 @@ test('in any order: no answer is in two pairs, and what is remembered is bounded
 });
 
 /** An answer under a version, labelled by one key. */
-const labelled = (id: string, version: string, keyId: string, value: number, sequence = 1): LabelledAnswer =>
-  ({
+const labelled = (
+  id: string,
+  version: string,
+  keyId: string,
+  value: number,
+  sequence = 1,
+): LabelledAnswer => {
+  const sources = [{ keyId, role: keyId === 'boss' ? 'admin' : 'feedback', sequence }];
+  return {
     head: { id, adapterVersion: version, source: 'serve', sequence },
     answer: null,
-    label: {
-      kind: 'reward',
-      value,
-      sources: [{ keyId, role: keyId === 'boss' ? 'admin' : 'feedback', sequence }],
-    },
-  }) as unknown as LabelledAnswer;
+    label: { reward: { value, sources }, golds: null },
+    sources,
+  } as unknown as LabelledAnswer;
+};
 
 test('one key that labels fifty answers rolls nothing back; four that agree do, and an admin alone', () => {
   const others = Array.from({ length: 60 }, (_, i) => labelled(`old-${i}`, 'old', `key-${i % 6}`, 1));
