@@ -19,6 +19,8 @@ export interface RunResult {
   readonly rows: readonly MetricsRow[];
   /** Rollouts, updates and evaluations together. */
   readonly minutes: number;
+  /** Runs that shared the machine, this one too. */
+  readonly atOnce: number;
 }
 
 const fileOf = (folder: string, variant: string, seed: number): string =>

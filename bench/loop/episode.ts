@@ -110,7 +110,7 @@ export async function live<Asked extends Question>(
       status = told ?? status;
       silent = 0;
       await keepVersions(place);
-      const isMeasuring = settings.pulses > 0 && (status.state === 'gating' || status.state === 'publishing');
+      const isMeasuring = settings.pulses > 0 && swapsSoon(status);
       pulse.run(isMeasuring);
       const minutes = (Date.now() - begun) / 60_000;
       over = settings.signal.aborted ? 'interrupted' : settings.isOver(status, minutes);
@@ -131,6 +131,10 @@ export async function live<Asked extends Question>(
   await keep();
   return seen();
 }
+
+/** With kept answers a gate is over before a look at the status is, so streams begin with the update before it. */
+const swapsSoon = ({ state, steps_to_gate }: LoopStatus): boolean =>
+  state === 'gating' || state === 'publishing' || (state === 'training' && steps_to_gate <= 1);
 
 function words(status: LoopStatus, minutes: number, answers: number): string {
   const { state, step, counts, labels } = status;

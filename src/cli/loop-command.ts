@@ -220,7 +220,7 @@ function statusText(status: LoopStatus): string {
   const unusable = Object.entries(labels.logged_unusable).map(([reason, count]) => `  ${count}  ${reason}`);
   return [
     `${status.state}${why === null ? '' : `: ${why}`}`,
-    `step      ${status.step}, mode ${status.mode}, ${status.algorithm}`,
+    `step      ${status.step}, ${status.steps_to_gate === 0 ? 'the gate is due' : `${counted(status.steps_to_gate, 'step')} to the gate`}, mode ${status.mode}, ${status.algorithm}`,
     `live      ${status.live}`,
     `versions  ${counts.published} published, ${counts.refused} refused, ${counts.rolled_back} rolled back`,
     `labels    ${counted(labels.answers, 'answer')}; ${counted(labels.questions_to_train_on, 'question')} to train on, ${labels.questions_to_judge_by} to judge by, ${counted(labels.pairs, 'pair')}`,

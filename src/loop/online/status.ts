@@ -14,6 +14,7 @@ export interface LoopFacts {
   readonly judging: number;
   /** Fewest questions of a verdict. */
   readonly judgingNeeded: number;
+  readonly gateEvery: number;
   readonly loggedUsable: number;
   readonly loggedUnusable: Readonly<Record<string, number>>;
   readonly pairs: number;
@@ -40,6 +41,8 @@ export function statusOf(state: LoopState, facts: LoopFacts) {
     mode: facts.mode,
     algorithm: facts.algorithm,
     step: state.step,
+    /** 0: the candidate is judged as soon as there are questions, and no other is tried by users. */
+    steps_to_gate: Math.max(0, facts.gateEvery - state.stepsSinceGate),
     live: state.live,
     start: state.start,
     candidate: state.ledger?.version ?? null,
@@ -99,6 +102,7 @@ export function factsOf(
     replayable: labels.toReplay().size,
     judging: labels.toJudge().length + own.length,
     judgingNeeded: house.gate.questions,
+    gateEvery: settings.gateEvery,
     loggedUsable: usable.length,
     loggedUnusable: unusable,
     pairs: usablePairs({ ...house, settings }, labels, known).length,

@@ -52,7 +52,7 @@ test('steps go on from the ledger: after a restart, and where a checkpoint was w
   // The weight of the KL follows a target: each step goes on with that of the step before.
   const flags = { 'training.klTarget': 1000, 'training.klHorizon': 8, 'training.klBeta': 0.001 };
   house = await openLoopHouse(home, flags);
-  expect(house.loop.status()).toMatchObject({ state: 'waiting', step: 0 });
+  expect(house.loop.status()).toMatchObject({ state: 'waiting', step: 0, steps_to_gate: 1 });
   await house.loop.once();
   expect(house.loop.status().waits_for).toContain('0 labelled questions may be trained on; a step needs 2');
   for (const colour of COLOURS) await say(await ask(`What is ${colour}?`), { golden_answers: ['x'] });
@@ -60,7 +60,7 @@ test('steps go on from the ledger: after a restart, and where a checkpoint was w
   expect(house.failures).toEqual([]);
   const first = house.loop.status();
   expect(first.last_error).toBeNull();
-  expect(first).toMatchObject({ step: 1, live: 'base', last_gate: { verdict: 'waits' } });
+  expect(first).toMatchObject({ step: 1, steps_to_gate: 0, live: 'base', last_gate: { verdict: 'waits' } });
   expect(first.waits_for).toContain('the gate has 0 questions and needs 300');
   await house.close();
 
