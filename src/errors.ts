@@ -67,6 +67,13 @@ export class IntegrityError extends SearchloopError {
   }
 }
 
+/** What was to be changed is not what it was taken for: somebody else changed it meanwhile. */
+export class ConflictError extends SearchloopError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('conflict', message, options);
+  }
+}
+
 /** Something real that this version does not support (architecture, tensor type, adapter option). */
 export class UnsupportedError extends SearchloopError {
   constructor(message: string, options?: ErrorOptions) {

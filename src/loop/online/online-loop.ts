@@ -131,9 +131,14 @@ export class OnlineLoop implements LoopControl {
     return this.#interrupt(() => this.#rollBack(reason, version, by));
   }
 
+  /** Lets no round begin any more, and ends the one under way. */
+  stop(): void {
+    this.#turns.close();
+  }
+
   /** Ends the work at the next decode step or micro-batch. Idempotent. */
   async close(): Promise<void> {
-    this.#turns.close();
+    this.stop();
     await this.#running;
     await this.#turns.settled();
     await this.#trainers.close();

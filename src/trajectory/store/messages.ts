@@ -12,6 +12,7 @@ import type {
   AdapterRecord,
   BatchInput,
   DeletionReport,
+  DocumentsInput,
   FeedbackEntry,
   FeedbackOutcome,
   KeyInput,
@@ -59,7 +60,7 @@ export interface Writes {
   readonly batch: [BatchInput, readonly string[]];
   readonly dropBatches: [readonly string[], null];
   readonly step: [StepInput, StepOutcome];
-  readonly documents: [Readonly<Record<string, unknown>>, null];
+  readonly documents: [DocumentsInput, null];
 }
 
 export type WriteKind = keyof Writes;

@@ -60,7 +60,7 @@ export function openTrajectoryStore(options: StoreOptions): TrajectoryStore {
       try {
         const report = await write('delete', order);
         // It has come; were this to fail, a later deletion sees to it.
-        void write('documents', { [order.report]: null }).catch(() => {});
+        void write('documents', { documents: { [order.report]: null } }).catch(() => {});
         return report;
       } catch (error) {
         const pause = pauses.shift();
@@ -102,7 +102,8 @@ export function openTrajectoryStore(options: StoreOptions): TrajectoryStore {
     putBatch: (batch) => write('batch', batch, batch.payload?.byteLength),
     dropBatches: async (ids) => void (await write('dropBatches', ids)),
     commitStep: (step) => write('step', step),
-    putDocuments: async (documents) => void (await write('documents', documents)),
+    putDocuments: async (documents, expected = {}) =>
+      void (await write('documents', { documents, expected })),
 
     async useAuditor(auditor) {
       // A thread that starts anew begins with it.

@@ -71,12 +71,22 @@ export interface TrajectoryStore {
   putBatch(batch: BatchInput): Promise<readonly string[]>;
   readBatch(id: string): Promise<BatchInput | null>;
   dropBatches(ids: readonly string[]): Promise<void>;
-  /** The ledger: adapter, its records, used batches and states of others, all in one transaction. */
+  /**
+   * The ledger: adapter, its records, used batches and states of others, all in one transaction.
+   * @throws {ConflictError} another document than expected is there
+   */
   commitStep(step: StepInput): Promise<StepOutcome>;
   adapters(): Promise<AdapterRecord[]>;
   adaptersReachedBy(ids: readonly string[]): Promise<ReachedAdapter[]>;
-  /** States of others by name; null removes one. */
-  putDocuments(documents: Readonly<Record<string, unknown>>): Promise<void>;
+  /**
+   * States of others by name; null removes one.
+   * @param expected  what documents must read for anything to be written; null: not be there
+   * @throws {ConflictError} they read otherwise
+   */
+  putDocuments(
+    documents: Readonly<Record<string, unknown>>,
+    expected?: Readonly<Record<string, unknown>>,
+  ): Promise<void>;
   /** Null where there is none. */
   readDocument(name: string): Promise<unknown>;
 

@@ -173,15 +173,21 @@ export interface AdapterInput {
   readonly receipt: unknown;
 }
 
+/** States of others, all of them or none. */
+export interface DocumentsInput {
+  /** By name; null removes one. */
+  readonly documents: Readonly<Record<string, unknown>>;
+  /** What others must read (null: not be there), else nothing is written. */
+  readonly expected?: Readonly<Record<string, unknown>>;
+}
+
 /** A committed training step: all of it or nothing. */
-export interface StepInput {
+export interface StepInput extends DocumentsInput {
   readonly adapter: AdapterInput;
   /** What this step was trained on; those of the ancestors are known by the parent. */
   readonly trajectoryIds: readonly string[];
   /** Batches that are used up. */
   readonly usedBatches: readonly string[];
-  /** States to be written with it, by name; null removes one. */
-  readonly documents: Readonly<Record<string, unknown>>;
 }
 
 export interface StepOutcome {

@@ -173,6 +173,7 @@ function deliver({ resolve, reject }: Waiting, outcome: WriteOutcome | undefined
 
 function faultError({ name, message, param }: WriteFault): Error {
   if (name === 'NotFoundError') return new errors.NotFoundError(message);
+  if (name === 'ConflictError') return new errors.ConflictError(message);
   if (name === 'InvalidInputError') return new errors.InvalidInputError(message, param);
   return new errors.IntegrityError(`the store refused a write: ${message}`);
 }

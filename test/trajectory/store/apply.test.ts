@@ -89,9 +89,9 @@ test('a log that cannot be cleared costs no report, and is cleared with the next
   expect(outcome).toEqual({ ok: true, result: { ...DELETED, leftovers: 'database is locked' } });
   expect(isThere()).toBe(true);
   isBroken = false;
-  await apply('documents', { other: 1 }, faulty);
+  await apply('documents', { documents: { other: 1 } }, faulty);
   expect(isThere()).toBe(false);
-  await apply('documents', { other: 2 }, faulty);
+  await apply('documents', { documents: { other: 2 } }, faulty);
   // No write of anybody's waits for it.
   expect(tries).toEqual([true, false]);
 });
@@ -104,7 +104,7 @@ test('a reader in the way is told of, and its text goes when it has gone', async
   expect(outcome).toMatchObject({ ok: true, result: { ...DELETED, leftovers: expect.any(String) } });
   reader.exec('commit');
   reader.close();
-  await apply('documents', { other: 1 });
+  await apply('documents', { documents: { other: 1 } });
   expect(isThere()).toBe(false);
 });
 

@@ -3,7 +3,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { InvalidInputError, NotFoundError } from '../../../src/errors.js';
+import { ConflictError, InvalidInputError, NotFoundError } from '../../../src/errors.js';
 import type { StorageSettings } from '../../../src/storage/index.js';
 import {
   exportLine,
@@ -282,6 +282,17 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (kind) => {
     await step('v1', null, ['mine1', 'mine2', 'other']);
     await step('v2', 'v1', ['other']);
     await step('v3', null, ['other']);
+    expect(await store.readDocument('loop')).toEqual({ at: 'v3' });
+    // Whoever expects something else writes nothing, no step either; who comes a second time is no stranger.
+    const late = { documents: { loop: { at: 'late' } }, expected: { loop: { at: 'v2' } } };
+    await expect(store.putDocuments(late.documents, late.expected)).rejects.toThrow(ConflictError);
+    await expect(store.putDocuments({ new: 1, loop: null }, { new: 0 })).rejects.toThrow(ConflictError);
+    const adapter = { digest: 'v4', parentDigest: null, receipt: null };
+    const input = { adapter, trajectoryIds: [], usedBatches: [], ...late };
+    await expect(store.commitStep(input)).rejects.toThrow('the document "loop" reads {"at":"v3"}');
+    expect((await store.adapters()).map(({ digest }) => digest)).toEqual(['v1', 'v2', 'v3']);
+    for (let time = 0; time < 2; time++) await store.putDocuments({ once: { n: 1 } }, { once: null });
+    expect(await store.readDocument('once')).toEqual({ n: 1 });
     expect(await store.readDocument('loop')).toEqual({ at: 'v3' });
 
     const report = await store.delete({ userKey: 'mine' });

@@ -32,7 +32,7 @@ export async function deleteRecords(
   await noteDeleted(query, ids, at);
   const report = { trajectories: ids, feedback, batches: removed.batches, adapters, leftovers: null };
   await forgetReports(query, at - DAY_MS);
-  await putDocuments(query, { [name]: report }, at);
+  await putDocuments(query, { documents: { [name]: report } }, at);
   return report;
 }
 

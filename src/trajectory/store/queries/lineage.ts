@@ -1,7 +1,16 @@
 // Which records a training step used, which adapter came of it, and what others keep beside it.
 
+import { ConflictError } from '../../../errors.js';
+import { canonicalJson } from '../../../util/digest.js';
 import type { StoreQuery } from '../tables.js';
-import type { AdapterRecord, BatchInput, ReachedAdapter, StepInput, StepOutcome } from '../types.js';
+import type {
+  AdapterRecord,
+  BatchInput,
+  DocumentsInput,
+  ReachedAdapter,
+  StepInput,
+  StepOutcome,
+} from '../types.js';
 import { inChunks } from './chunks.js';
 import { deletedAmong } from './deleted.js';
 
@@ -46,9 +55,10 @@ export async function readBatch(query: StoreQuery, id: string): Promise<BatchInp
 
 export async function commitStep(
   query: StoreQuery,
-  { adapter, trajectoryIds, usedBatches, documents }: StepInput,
+  { adapter, trajectoryIds, usedBatches, ...states }: StepInput,
   at: number,
 ): Promise<StepOutcome> {
+  await checkExpected(query, states);
   const missing = await missingIds(query, trajectoryIds);
   await query
     .insertInto('adapters')
@@ -68,15 +78,27 @@ export async function commitStep(
       .onConflict((conflict) => conflict.columns(['adapter_digest', 'trajectory_id']).doNothing())
       .execute();
   await dropBatches(query, usedBatches);
-  await putDocuments(query, documents, at);
+  await writeDocuments(query, states, at);
   return { missing };
 }
 
-export async function putDocuments(
-  query: StoreQuery,
-  documents: Readonly<Record<string, unknown>>,
-  at: number,
-): Promise<void> {
+/** @throws {ConflictError} another one than expected is there: nothing is written */
+export async function putDocuments(query: StoreQuery, input: DocumentsInput, at: number): Promise<void> {
+  await checkExpected(query, input);
+  await writeDocuments(query, input, at);
+}
+
+/** What is to be written itself may be there already: then the write comes a second time. */
+async function checkExpected(query: StoreQuery, { documents, expected = {} }: DocumentsInput): Promise<void> {
+  for (const [name, content] of Object.entries(expected)) {
+    const found = canonicalJson(await readDocument(query, name));
+    const wanted = canonicalJson(content);
+    if (found === wanted || (name in documents && found === canonicalJson(documents[name]))) continue;
+    throw new ConflictError(`the document "${name}" reads ${found}, expected ${wanted}`);
+  }
+}
+
+async function writeDocuments(query: StoreQuery, { documents }: DocumentsInput, at: number): Promise<void> {
   for (const [name, content] of Object.entries(documents)) {
     if (content === null) {
       await query.deleteFrom('documents').where('name', '=', name).execute();
