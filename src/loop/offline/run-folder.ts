@@ -30,6 +30,10 @@ export interface OpenRunOptions {
   /** Keys of an identity, also of one that an earlier build wrote, that may differ. */
   readonly free?: readonly string[];
   readonly onNote?: (line: string) => void;
+  /** Another process has the folder and may live: this one waits for its end. */
+  readonly onWait?: (reason: string) => void;
+  /** Another process took this one for dead and has the folder now. */
+  readonly onLost?: () => void;
   readonly signal?: AbortSignal;
 }
 
@@ -50,7 +54,12 @@ export async function openRun(folder: string, options: OpenRunOptions): Promise<
     folder,
     key: '.running',
     kind: 'file',
-    onWait: () => options.onNote?.(`another process trains in ${folder}; waiting for it to end`),
+    onWait: () => {
+      const reason = `another process trains in ${folder}; waiting for it to end`;
+      options.onNote?.(reason);
+      options.onWait?.(reason);
+    },
+    ...(options.onLost === undefined ? {} : { onLost: options.onLost }),
     signal: options.signal,
   });
   try {

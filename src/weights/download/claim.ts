@@ -1,17 +1,23 @@
 // Work that one process at a time should do, shown by a file or folder whose name holds host and process id. A claim
 // whose owner is gone is found and taken over by a rename, which only one taker wins, with what lies in it.
+// Whether an owner lives is seen by watching: it touches its claim all the time. What the wall clock says of the last
+// touch proves nothing, since clocks are set, machines sleep, and two hosts have two of them.
 // Claims save work; they are not what keeps files right: a file is checked and renamed into place whole.
 
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdir, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CancelledError } from '../../errors.js';
 
-/** An owner shows that it lives by touching its claim; older than this it is taken over. */
+/** An owner shows that it lives by touching its claim; who does not, while one looks on for so long, is gone. */
 const STALE_MS = 60_000;
-const HEARTBEAT_MS = 5_000;
+/** Touches within that time. */
+const HEARTBEATS = 12;
+/** Part of that time that is enough where the last touch seems to be long ago. */
+const LONG_AGO_SHARE = 1 / 4;
 const POLL_MS = 200;
 
 const SUFFIX = '.partial';
@@ -37,8 +43,12 @@ export interface ClaimOptions {
   readonly kind: 'file' | 'folder';
   /** Asked before each try; the work may be done by another process meanwhile. */
   readonly isDone?: () => Promise<boolean>;
-  /** Called once when another living process has the work. */
+  /** Called once when another process has the work and may live. */
   readonly onWait?: () => void;
+  /** Called once when the claim is gone though it was not given back: another process took this one for dead. */
+  readonly onLost?: () => void;
+  /** Default: a minute. The same for all who want the work. */
+  readonly staleMs?: number;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -64,16 +74,18 @@ export async function claim(options: Omit<ClaimOptions, 'isDone'>): Promise<Clai
 export async function claimUnlessDone(
   options: ClaimOptions & { readonly isDone: () => Promise<boolean> },
 ): Promise<Claim | null> {
-  const { folder, key, signal } = options;
+  const { folder, key, signal, staleMs = STALE_MS } = options;
   await mkdir(folder, { recursive: true });
+  const watch = new Watch(staleMs);
+  const mayLive = (claim: Sighting): boolean => ownerMayLive(claim, () => !watch.isQuiet(claim));
   for (let told = false; ; ) {
     if (signal?.aborted) throw new CancelledError();
     if (await options.isDone()) return null;
-    const found = await findClaims(folder, key);
+    const found = await findClaims(folder, key, mayLive);
     if (!found.some(({ live }) => live)) {
       const taken = await take(options, found);
       // Shown first, then looked again: of two that come at once, at least one sees the other and steps back.
-      const others = await findClaims(folder, key);
+      const others = await findClaims(folder, key, mayLive);
       if (!others.some(({ name, live }) => live && join(folder, name) !== taken.path)) return taken;
       await taken.release(false);
     } else if (!told) {
@@ -87,7 +99,10 @@ export async function claimUnlessDone(
 const nameOf = (key: string, owner: number): string =>
   `${key}.${host}.${owner}.${randomBytes(4).toString('hex')}${SUFFIX}`;
 
-async function take({ folder, key, kind }: ClaimOptions, orphans: readonly Found[]): Promise<Claim> {
+async function take(
+  { folder, key, kind, onLost, staleMs = STALE_MS }: ClaimOptions,
+  orphans: readonly Found[],
+): Promise<Claim> {
   const name = nameOf(key, process.pid);
   const path = join(folder, name);
   ownClaims.add(name);
@@ -95,16 +110,26 @@ async function take({ folder, key, kind }: ClaimOptions, orphans: readonly Found
     if (kind === 'folder') await mkdir(path);
     else await (await open(path, 'wx')).close();
   }
-  const touch = (): Promise<void> => {
+  let isHeld = true;
+  const touch = async (): Promise<void> => {
     const now = new Date();
-    return utimes(path, now, now).catch(() => {});
+    try {
+      await utimes(path, now, now);
+    } catch (error) {
+      // A disk that fails for a while takes nothing away.
+      if (!isHeld || (error as NodeJS.ErrnoException).code !== 'ENOENT') return;
+      isHeld = false;
+      clearInterval(heartbeat);
+      onLost?.();
+    }
   };
-  await touch();
-  const heartbeat = setInterval(touch, HEARTBEAT_MS);
+  const heartbeat = setInterval(touch, staleMs / HEARTBEATS);
   heartbeat.unref();
+  await touch();
   return {
     path,
     release: async (remove) => {
+      isHeld = false;
       clearInterval(heartbeat);
       if (remove) await rm(path, { recursive: true, force: true });
       else await rename(path, join(folder, nameOf(key, NOBODY))).catch(() => {});
@@ -126,26 +151,61 @@ async function takeOver(folder: string, path: string, orphans: readonly Found[])
   return false;
 }
 
-async function findClaims(folder: string, key: string): Promise<Found[]> {
+interface Sighting {
+  readonly name: string;
+  /** Of its owner. */
+  readonly host: string;
+  readonly pid: number;
+  /** Last touch, by the owner's clock. */
+  readonly touched: number;
+}
+
+async function findClaims(
+  folder: string,
+  key: string,
+  mayLive: (claim: Sighting) => boolean,
+): Promise<Found[]> {
   const found: Found[] = [];
   for (const name of await readdir(folder)) {
     if (!name.startsWith(`${key}.`)) continue;
-    const parts = OWNER.exec(name.slice(key.length + 1));
-    if (!parts) continue;
+    const [, owner, pid] = OWNER.exec(name.slice(key.length + 1)) ?? [];
+    if (owner === undefined) continue;
     const status = await stat(join(folder, name)).catch(() => null);
     if (!status) continue;
-    const fresh = Date.now() - status.mtimeMs < STALE_MS;
-    found.push({ name, size: status.size, live: isLive(name, parts[1], Number(parts[2]), fresh) });
+    const claim = { name, host: owner, pid: Number(pid), touched: status.mtimeMs };
+    found.push({ name, size: status.size, live: mayLive(claim) });
   }
   return found;
 }
 
-/** A process id of this host is asked for; of a foreign host (shared folder, container) only the touch counts. */
-function isLive(name: string, owner: string | undefined, pid: number, fresh: boolean): boolean {
-  if (pid === NOBODY) return false;
-  if (owner !== host) return fresh;
-  if (pid === process.pid) return ownClaims.has(name);
-  return fresh && processExists(pid);
+/** A process id of this host is asked for, but it may be another process's by now; of a foreign host (shared folder, container) only touches tell. */
+function ownerMayLive(claim: Sighting, isTouched: () => boolean): boolean {
+  if (claim.pid === NOBODY) return false;
+  if (claim.host !== host) return isTouched();
+  if (claim.pid === process.pid) return ownClaims.has(claim.name);
+  return processExists(claim.pid) && isTouched();
+}
+
+const seemsFresh = ({ touched }: Sighting, staleMs: number): boolean =>
+  Math.abs(Date.now() - touched) < staleMs;
+
+/** Looks on, by a clock that nobody sets and that stands still while the machine sleeps. */
+class Watch {
+  readonly #seen = new Map<string, { touched: number; since: number; patienceMs: number }>();
+
+  constructor(private readonly staleMs: number) {}
+
+  /** Whether nobody has touched it for long enough under our eyes. */
+  isQuiet(claim: Sighting): boolean {
+    const now = performance.now();
+    const seen = this.#seen.get(claim.name);
+    if (seen?.touched === claim.touched) return now - seen.since > seen.patienceMs;
+    // One that was touched under our eyes has an owner, whatever its times say.
+    const isLongAgo = seen === undefined && !seemsFresh(claim, this.staleMs);
+    const patienceMs = this.staleMs * (isLongAgo ? LONG_AGO_SHARE : 1);
+    this.#seen.set(claim.name, { touched: claim.touched, since: now, patienceMs });
+    return false;
+  }
 }
 
 function processExists(pid: number): boolean {
@@ -157,9 +217,10 @@ function processExists(pid: number): boolean {
   }
 }
 
-/** Removes what dead processes left for work that is done by now. */
+/** Removes what dead processes left for work that is done by now: a look is enough, since nothing is lost by a mistake. */
 export async function removeOrphans(folder: string, key: string): Promise<void> {
-  const found = await findClaims(folder, key).catch(() => []);
+  const mayLive = (claim: Sighting): boolean => ownerMayLive(claim, () => seemsFresh(claim, STALE_MS));
+  const found = await findClaims(folder, key, mayLive).catch(() => []);
   for (const { name, live } of found)
     if (!live) await rm(join(folder, name), { recursive: true, force: true });
 }

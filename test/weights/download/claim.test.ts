@@ -27,7 +27,8 @@ const leave = (key: string, owner: string, pid: number, text: string, ageMs = 0)
   const then = new Date(Date.now() - ageMs);
   utimesSync(path, then, then);
 };
-const take = (key = 'k'): Promise<Claim> => claim({ folder, key, kind: 'file' });
+const take = (key = 'k', more: { staleMs?: number; onLost?: () => void } = {}): Promise<Claim> =>
+  claim({ folder, key, kind: 'file', ...more });
 
 test('one owner at a time, whoever asks', async () => {
   let inside = 0;
@@ -87,7 +88,7 @@ test('a living process is waited for until the work is done, or until it stops s
   expect(await waiting).toBeNull();
   expect(waited).toBe(1);
   leave('old', host, process.ppid, 'theirs', 61_000);
-  const held = await take('old');
+  const held = await take('old', { staleMs: 400 });
   expect(readFileSync(held.path, 'utf8')).toBe('theirs');
   await held.release(true);
 });
@@ -104,8 +105,51 @@ test('of another host only the touch counts', async () => {
   });
   await expect(waiting).rejects.toThrow(CancelledError);
   leave('old', 'ffffffff', process.pid, 'old', 61_000);
-  const held = await take('old');
+  const held = await take('old', { staleMs: 400 });
   expect(readFileSync(held.path, 'utf8')).toBe('old');
   await held.release(true);
   expect(existsSync(held.path)).toBe(false);
+});
+
+test.each([
+  ['an hour ago', 3_600_000],
+  ['in a day', -86_400_000],
+])(
+  'an owner whose clock says that it is %s lives while it touches its claim, and no longer',
+  async (_, agoMs) => {
+    const path = join(folder, 'k.ffffffff.7.0123abcd.partial');
+    leave('k', 'ffffffff', 7, 'theirs', agoMs);
+    let touches = 0;
+    const heart = setInterval(() => {
+      const then = new Date(Date.now() - agoMs + ++touches);
+      utimesSync(path, then, then);
+    }, 20);
+    let isTaken = false;
+    const waiting = take('k', { staleMs: 4000 }).then((held) => {
+      isTaken = true;
+      return held;
+    });
+    // Longer than one waits for an owner whose last touch seems to be long ago.
+    while (touches < 75) await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(isTaken).toBe(false);
+    clearInterval(heart);
+    const held = await waiting;
+    expect(readFileSync(held.path, 'utf8')).toBe('theirs');
+    await held.release(true);
+  },
+);
+
+test('who was taken for dead is told, and who gave its claim back is not', async () => {
+  let lost = 0;
+  const onLost = (): void => {
+    lost += 1;
+  };
+  const given = await take('given', { staleMs: 240, onLost });
+  await given.release(true);
+  const robbed = await take('k', { staleMs: 240, onLost });
+  rmSync(robbed.path);
+  while (lost === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  expect(lost).toBe(1);
+  await robbed.release(true);
 });
