@@ -16,7 +16,7 @@ export function openConfiguredLoop(
     readonly retriever: Retriever;
     readonly store: TrajectoryStore;
   },
-  hooks: Pick<LoopOptions, 'onNote' | 'onFailure' | 'signal'>,
+  hooks: Pick<LoopOptions, 'onNote' | 'onFailure' | 'onWait' | 'signal'>,
 ): Promise<OpenedLoop> {
   const { policy, priority, retriever, store } = house;
   const { engine, encoding } = policy;

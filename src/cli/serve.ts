@@ -17,6 +17,7 @@ import {
 import { contextOf } from './context.js';
 import { counted } from './counted.js';
 import { openConfiguredLoop } from './loop-house.js';
+import { type LoopStart, startLoop } from './loop-start.js';
 import { wholeNumber } from './numbers.js';
 import type { Output } from './output.js';
 import { keepRetention, openServerStore, recordKeeping } from './store.js';
@@ -51,7 +52,8 @@ async function serve(config: Config, output: Output, signal: AbortSignal): Promi
   const store = openServerStore(config, logger);
   const endRetention = store === null ? () => {} : keepRetention(store, config, logger);
   const parts = createParts(config, store, logger);
-  const server = createServer({ config, parts, logger, store: store ?? undefined, loop: parts.loop });
+  const { loop, loopTrouble } = parts;
+  const server = createServer({ config, parts, logger, store: store ?? undefined, loop, loopTrouble });
   try {
     const { url } = await server.listen();
     const progress = output.progress();
@@ -82,7 +84,7 @@ function createParts(config: Config, store: TrajectoryStore | null, logger: Logg
   let retriever: Retriever | null = null;
   let policy: Part<Policy> = LOADING;
   let index: Part<Retriever> = LOADING;
-  let opened: OpenedLoop | null = null;
+  let loop: LoopStart | null = null;
   let priority: Priority | null = null;
   const keeping = recordKeeping(store, config, logger);
   const readyPolicy = ({ engine, encoding }: PolicyModel, searched: Retriever): Part<Policy> => {
@@ -115,7 +117,8 @@ function createParts(config: Config, store: TrajectoryStore | null, logger: Logg
   return {
     policy: () => policy,
     index: () => index,
-    loop: () => opened?.loop ?? null,
+    loop: () => loop?.loop() ?? null,
+    loopTrouble: () => loop?.trouble() ?? null,
     async load(options: StartOptions): Promise<void> {
       const files = await preparePolicyFiles(config, options);
       // Both take seconds of one core.
@@ -124,40 +127,24 @@ function createParts(config: Config, store: TrajectoryStore | null, logger: Logg
       if (engine.status === 'rejected') throw engine.reason;
       if (searched.status === 'rejected') throw searched.reason;
       index = { state: 'ready', value: searched.value };
-      // First the version that was published last, then the first question.
+      // First the version that was published last, then the first question; but no answer waits for what may take for ever.
       if (store !== null && priority !== null) {
         const house = { policy: engine.value, priority, retriever: searched.value, store };
-        opened = await startLoop(config, house, logger, options.signal);
+        loop = startLoop({
+          open: (hooks) => openConfiguredLoop(config, house, hooks),
+          onOpened: (opened) => warnOfFewQuestions(config, opened, logger),
+          logger,
+          signal: options.signal,
+        });
+        await loop.settled;
       }
       policy = readyPolicy(engine.value, searched.value);
     },
     async close(): Promise<void> {
-      await opened?.close();
+      await loop?.close();
       await Promise.all([model?.close(), retriever?.close()]);
     },
   };
-}
-
-/** A loop that cannot start costs no answer: the server goes on with what is configured. */
-async function startLoop(
-  config: Config,
-  house: Parameters<typeof openConfiguredLoop>[1],
-  logger: Logger,
-  signal: AbortSignal | undefined,
-): Promise<OpenedLoop | null> {
-  try {
-    const opened = await openConfiguredLoop(config, house, {
-      onNote: (line, details) => logger.info({ ...details }, `loop: ${line}`),
-      onFailure: (err, doing) => logger.error({ err }, `${doing} failed`),
-      ...(signal === undefined ? {} : { signal }),
-    });
-    warnOfFewQuestions(config, opened, logger);
-    opened.loop.runInBackground();
-    return opened;
-  } catch (err) {
-    logger.error({ err }, 'the loop cannot start; answers come from what is configured');
-    return null;
-  }
 }
 
 /** Labels of users' questions have not been read yet; they seldom come to so many. */

@@ -44,6 +44,8 @@ export interface ServerOptions {
   readonly store?: AnswerStore | undefined;
   /** The loop, once it runs; absent: there is none. */
   readonly loop?: (() => LoopControl | null) | undefined;
+  /** Why a loop that should run does not; null: it runs, or none should. */
+  readonly loopTrouble?: (() => string | null) | undefined;
   readonly logger: Logger;
 }
 
@@ -56,6 +58,7 @@ export interface ServerContext {
   readonly parts: ServerParts;
   readonly store: AnswerStore | null;
   readonly loop: () => LoopControl | null;
+  readonly loopTrouble: () => string | null;
   readonly keepByDefault: boolean;
   readonly logger: Logger;
   readonly activity: Activity;

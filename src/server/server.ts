@@ -36,6 +36,7 @@ export function createServer(options: ServerOptions): SearchloopServer {
     parts: options.parts,
     store: options.store ?? null,
     loop: options.loop ?? (() => null),
+    loopTrouble: options.loopTrouble ?? (() => null),
     keepByDefault: keeping.keepByDefault,
     logger: options.logger,
     activity: createActivity(),

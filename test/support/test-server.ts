@@ -75,6 +75,7 @@ export interface TestServerOptions {
   readonly engine?: Partial<Policy['engine']>;
   readonly parts?: Partial<ServerParts>;
   readonly retriever?: Retriever;
+  readonly loopTrouble?: () => string | null;
 }
 
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
@@ -91,6 +92,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
       index: () => ({ state: 'ready', value: retriever }),
       ...options.parts,
     },
+    loopTrouble: options.loopTrouble,
     logger: createLogger({ level: 'info', destination: { write: (line) => logs.push(JSON.parse(line)) } }),
   });
   const { url } = await server.listen();

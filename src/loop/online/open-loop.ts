@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import type { Config } from '../../config/index.js';
 import type { Engine } from '../../engine/index.js';
-import { ConfigError, IntegrityError } from '../../errors.js';
+import { ConfigError, IntegrityError, InvalidInputError, UnavailableError } from '../../errors.js';
 import { readQuestions } from '../../evaluation/index.js';
 import { openScorers, type RewardSettings } from '../../reward/index.js';
 import { type AlgorithmName, openTrainer, runSettings } from '../../training/index.js';
@@ -15,7 +15,9 @@ import { openRun } from '../offline/run-folder.js';
 import type { GateSettings } from './gate/decide.js';
 import type { LoopHouse } from './house.js';
 import { OnlineLoop } from './online-loop.js';
+import { takeOwnership } from './ownership.js';
 import type { Priority } from './priority.js';
+import { type StartVersion, Versions } from './publish.js';
 import { createGrader } from './rewards.js';
 import { newLoopState, readLoopState } from './state.js';
 import type { PausableSpec } from './trainer-task.js';
@@ -39,14 +41,20 @@ export interface LoopOptions {
   readonly grade?: LoopHouse['grade'];
   readonly onNote: LoopHouse['onNote'];
   readonly onFailure: LoopHouse['onFailure'];
+  /** The folder is another process's, which may live; the version that is live by the store is live here too, where it can be. */
+  readonly onWait?: (reason: string) => void;
   readonly signal?: AbortSignal;
 }
 
 export interface OpenedLoop {
   readonly loop: OnlineLoop;
+  /** Why it has ended though nobody closed it: another process has taken it over; null: it has not. */
+  ended(): Error | null;
   /** Ends the work and gives the folder back. */
   close(): Promise<void>;
 }
+
+const BEGIN_ANEW = 'set it back, or begin anew with `searchloop loop reset`: answers and feedback stay';
 
 /** A stretch of candidates on the same questions ends after so many. */
 const MAX_ATTEMPTS = 20;
@@ -54,16 +62,28 @@ const MAX_ATTEMPTS = 20;
 /**
  * Opens the loop with the version live that was published last.
  * @throws {ConfigError} whole weights are to be trained: an engine cannot swap them
+ * @throws {IntegrityError} the state in the store is that of another folder
  * @throws {InvalidInputError} the loop began with another model or adapter; a target for the KL, and no weight of it
  */
 export async function openLoop(options: LoopOptions): Promise<OpenedLoop> {
+  const { engine } = options;
+  const started = engine.liveAdapter;
+  try {
+    return await openFrom(options, started);
+  } catch (error) {
+    // Whoever tries again begins with what is configured, and so do users meanwhile.
+    await engine.setLiveAdapter(started?.name ?? null).catch(() => {});
+    throw error;
+  }
+}
+
+async function openFrom(options: LoopOptions, started: Engine['liveAdapter']): Promise<OpenedLoop> {
   const { config, engine, folder, store } = options;
   const run = runSettings(config.training, config.loop.algorithm as AlgorithmName);
   if (run.trained === 'whole')
     throw new ConfigError('the loop publishes adapters: set training.trained=lora');
   // Refuses a target for the KL without a weight, rather than in each step.
   learnedSoFar(run);
-  const started = engine.liveAdapter;
   const precision = config.training.precision ?? config.engine.precision;
   const identity = {
     model: engine.info.modelDigest,
@@ -72,20 +92,33 @@ export async function openLoop(options: LoopOptions): Promise<OpenedLoop> {
     rank: run.rank,
     alpha: run.alpha,
   };
+  const end = new End(options.onFailure);
+  let shown: Promise<void> = Promise.resolve();
   const held = await openRun(folder, {
     identity,
     resume: true,
     // Earlier builds wrote it. A critic may come and go with the algorithm: no policy depends on it.
     free: ['critic'],
     onNote: options.onNote,
+    onWait: (reason) => {
+      const start = { version: identity.start, name: started?.name ?? null };
+      shown = showLive(options, start).finally(() => options.onWait?.(reason));
+    },
+    onLost: () => end.by(new UnavailableError(`the claim on ${folder} is gone`)),
     ...(options.signal === undefined ? {} : { signal: options.signal }),
+  }).catch((error) => {
+    if (!(error instanceof InvalidInputError)) throw error;
+    throw new InvalidInputError(`${error.message}\n${BEGIN_ANEW}`, error.param, { cause: error });
   });
   try {
-    const state = (await readLoopState(store)) ?? newLoopState(config.loop.seed, identity.start);
+    await shown;
+    const stored = await readLoopState(store);
+    const state = stored ?? newLoopState(config.loop.seed, identity.start);
     if (state.start !== identity.start)
       throw new IntegrityError(
-        `the loop began with version ${state.start}, and ${identity.start} is configured as live now`,
+        `the loop began with version ${state.start}, and ${identity.start} is configured as live now: ${BEGIN_ANEW}`,
       );
+    const owned = await takeOwnership(store, folder, stored, (error) => end.by(error));
     const pause = new Int32Array(new SharedArrayBuffer(4));
     const spec: PausableSpec = {
       home: options.home,
@@ -122,7 +155,7 @@ export async function openLoop(options: LoopOptions): Promise<OpenedLoop> {
     const house: LoopHouse = {
       engine,
       priority: options.priority,
-      store,
+      store: owned,
       training: { ...options.parts, config: { ...config.rollout, ...run.rollout } },
       serving: { ...options.parts, config: config.rollout },
       topK: config.rollout.topK,
@@ -158,8 +191,10 @@ export async function openLoop(options: LoopOptions): Promise<OpenedLoop> {
     };
     const loop = new OnlineLoop(house, state, started?.name ?? null);
     await loop.start();
+    end.stops(loop);
     return {
       loop,
+      ended: () => end.error,
       close: async () => {
         await loop.close();
         await held.release();
@@ -168,6 +203,46 @@ export async function openLoop(options: LoopOptions): Promise<OpenedLoop> {
   } catch (error) {
     await held.release();
     throw error;
+  }
+}
+
+/** The one time at which another process takes the loop over. */
+class End {
+  #error: Error | null = null;
+  #loop: Pick<OnlineLoop, 'stop'> | null = null;
+
+  constructor(private readonly onFailure: LoopHouse['onFailure']) {}
+
+  get error(): Error | null {
+    return this.#error;
+  }
+
+  by(error: Error): void {
+    if (this.#error !== null) return;
+    this.#error = error;
+    this.onFailure(error, 'the loop, which another process has taken over,');
+    this.#loop?.stop();
+  }
+
+  stops(loop: Pick<OnlineLoop, 'stop'>): void {
+    this.#loop = loop;
+    if (this.#error !== null) loop.stop();
+  }
+}
+
+/** Users get the version that is live by the store also while the folder is another process's. */
+async function showLive(
+  { engine, folder, parts, config, store, onFailure }: LoopOptions,
+  start: StartVersion,
+): Promise<void> {
+  try {
+    const state = await readLoopState(store);
+    if (state === null || state.start !== start.version) return;
+    const serving = { ...parts, config: config.rollout };
+    const versions = new Versions({ engine, folder, serving }, start);
+    await versions.switchTo(await versions.ready(state.live));
+  } catch (error) {
+    onFailure(error as Error, 'the start under the version that is live');
   }
 }
 

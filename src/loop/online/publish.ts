@@ -20,7 +20,7 @@ export interface StartVersion {
 
 export class Versions {
   constructor(
-    private readonly house: LoopHouse,
+    private readonly house: Pick<LoopHouse, 'engine' | 'folder' | 'serving'>,
     readonly start: StartVersion,
   ) {}
 

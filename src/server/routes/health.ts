@@ -22,10 +22,13 @@ export function readyz(context: ServerContext): RequestHandler {
       res.json({ status: 'not ready', reasons });
       return;
     }
-    const trouble = context.store?.health().trouble ?? null;
+    const troubles = [
+      ['the store', context.store?.health().trouble ?? null],
+      ['the loop', context.loopTrouble()],
+    ].flatMap(([name, trouble]) => (trouble === null ? [] : [`${name}: ${trouble}`]));
     const engine = parts.model.state === 'ready' ? parts.model.value.engine.stats() : null;
-    // Questions are answered all the same; their records wait or are lost.
-    if (trouble !== null) res.json({ status: 'degraded', reasons: [`the store: ${trouble}`], engine });
+    // Questions are answered all the same; their records wait or are lost, or nothing is learned.
+    if (troubles.length > 0) res.json({ status: 'degraded', reasons: troubles, engine });
     else res.json({ status: 'ready', engine });
   };
 }

@@ -3,6 +3,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { CancelledError } from '../../../src/errors.js';
 import { post } from '../../support/test-server.js';
 import { openLoopHouse, type RunningHouse, writeGateQuestions } from '../support/loop-house.js';
 import { importTiny } from '../support/tiny-rl-run.js';
@@ -13,11 +14,14 @@ const home = mkdtempSync(join(tmpdir(), 'searchloop-publication-'));
 const versions = join(home, 'data', 'loop', 'versions');
 let house: RunningHouse;
 // Every candidate needs fresh questions to confirm it.
-const open = (flags: Readonly<Record<string, unknown>> = {}): Promise<RunningHouse> =>
+const open = (
+  flags: Readonly<Record<string, unknown>> = {},
+  more: Parameters<typeof openLoopHouse>[2] = {},
+): Promise<RunningHouse> =>
   openLoopHouse(
     home,
     { 'loop.gateData': join(home, 'gate.jsonl'), ...flags },
-    { gate: { questions: 12, margin: 0.5, confirmEvery: 1 } },
+    { gate: { questions: 12, margin: 0.5, confirmEvery: 1 }, ...more },
   );
 beforeAll(async () => {
   await importTiny(home, join(__dirname, '..', '..', 'fixtures'));
@@ -72,6 +76,32 @@ test('a setting that is too small for what is live is no damage: the start is re
   house = await open();
   expect(house.failures).toEqual([]);
   expect(house.loop.status()).toMatchObject({ live, stretch: { confirmed: live } });
+});
+
+test('a second server on the same store with a folder of its own gets no loop, and leaves the state as it is', async () => {
+  const { live } = house.loop.status();
+  const before = await house.store.readDocument('loop');
+  const shared = {
+    'store.path': join(home, 'data', 'trajectories.db'),
+    'paths.data': join(home, 'elsewhere'),
+  };
+  await expect(open(shared)).rejects.toThrow('is that of another folder');
+  expect(await house.store.readDocument('loop')).toEqual(before);
+  await house.loop.pause('to write once more');
+  await house.loop.resume();
+  expect(house.loop.status()).toMatchObject({ state: 'waiting', live });
+});
+
+test('while another process has the folder, users get the version that is live by the store', async () => {
+  const { live } = house.loop.status();
+  const given = new AbortController();
+  const seen: (string | undefined)[] = [];
+  const onWait = ({ liveAdapter }: RunningHouse['policy']['engine']): void => {
+    seen.push(liveAdapter?.version);
+    given.abort();
+  };
+  await expect(open({}, { onWait, signal: given.signal })).rejects.toThrow(CancelledError);
+  expect(seen).toEqual([live]);
 });
 
 test('after a start without the version that was confirmed last, the live one takes its place', async () => {

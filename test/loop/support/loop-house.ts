@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openPolicyModel, openRunner, type PolicyModel } from '../../../src/cli/application.js';
 import { openServerStore, recordKeeping } from '../../../src/cli/store.js';
-import { loadConfig } from '../../../src/config/index.js';
+import { dataFolder, loadConfig } from '../../../src/config/index.js';
 import {
   createPriority,
   type LoopOptions,
@@ -81,7 +81,12 @@ export const TINY_LOOP = {
 export async function openLoopHouse(
   home: string,
   flags: Readonly<Record<string, unknown>> = {},
-  more: Partial<Pick<LoopOptions, 'gate' | 'grade'>> = {},
+  {
+    onWait,
+    ...more
+  }: Partial<Pick<LoopOptions, 'gate' | 'grade' | 'signal'>> & {
+    readonly onWait?: (engine: PolicyModel['engine']) => void;
+  } = {},
 ): Promise<RunningHouse> {
   const config = loadConfig({
     env: {},
@@ -105,7 +110,7 @@ export async function openLoopHouse(
   const failures: string[] = [];
   const opened = await openLoop({
     config,
-    folder: loopFolder(join(home, 'data')),
+    folder: loopFolder(dataFolder(config)),
     home,
     engine,
     priority,
@@ -128,6 +133,7 @@ export async function openLoopHouse(
       })),
     onNote: (line) => notes.push(line),
     onFailure: (error, doing) => failures.push(`${doing}: ${error.message}`),
+    onWait: () => onWait?.(engine),
     ...more,
   }).catch(async (error) => {
     await store.close();

@@ -22,6 +22,20 @@ test('ready: 200 with the state of the engine, without a key', async () => {
   });
 });
 
+test('degraded: answers are given, and what does not work is told', async () => {
+  const server = await startTestServer({ loopTrouble: () => 'it has not started: no database' });
+  try {
+    const ready = await fetch(`${server.url}/readyz`);
+    expect(ready.status).toBe(200);
+    expect(await ready.json()).toMatchObject({
+      status: 'degraded',
+      reasons: ['the loop: it has not started: no database'],
+    });
+  } finally {
+    await server.close();
+  }
+});
+
 test('not ready: 503 with every reason; alive all the same', async () => {
   const { health, ready, headers, body } = await probe({
     policy: () => ({ state: 'loading', reason: 'reading weights' }),
