@@ -10,6 +10,7 @@ import { openIndex, openPolicyModel } from './application.js';
 import { type CliContext, contextOf } from './context.js';
 import { counted } from './counted.js';
 import { openConfiguredLoop } from './loop-house.js';
+import { resetCommand } from './loop-reset-command.js';
 import { withStore } from './store.js';
 import { auditorOf } from './trajectories/auditor.js';
 
@@ -32,7 +33,7 @@ export function loopCommand(): Command {
   command.addCommand(statusCommand());
   for (const [name, description] of Object.entries(ORDERS))
     command.addCommand(orderCommand(name as keyof typeof ORDERS, description));
-  return command.addCommand(runCommand()).addCommand(regradeCommand());
+  return command.addCommand(runCommand()).addCommand(regradeCommand()).addCommand(resetCommand());
 }
 
 const onServer = (command: Command): Command =>
@@ -120,6 +121,8 @@ async function whyNoLoop(base: string, reason: string): Promise<string> {
   const state = ready === null ? null : await bodyOf<{ status?: string; reasons?: string[] }>(ready);
   if (state?.status === 'not ready')
     return `no loop runs at ${base} yet, for the server is still starting: ${state.reasons?.join('; ') ?? reason}`;
+  if (state?.reasons?.some((reason) => reason.startsWith('the loop')))
+    return `no loop runs at ${base}: ${state.reasons.join('; ')}`;
   if (ready?.ok && state?.status !== undefined)
     return `no loop runs at ${base}: loop.enabled is false there, or the loop could not start (the server's log says why)`;
   return `${base} answers 404: ${reason}`;

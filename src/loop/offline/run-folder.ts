@@ -1,6 +1,6 @@
 // The folder of a training run: run.json, checkpoints/, metrics.jsonl.
 
-import { mkdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { z } from 'zod';
 import { FileFormatError, IntegrityError, InvalidInputError } from '../../errors.js';
@@ -49,8 +49,24 @@ const runSchema = z.strictObject({
  * @throws {IntegrityError} all checkpoints of its run are damaged: nothing is overwritten
  */
 export async function openRun(folder: string, options: OpenRunOptions): Promise<RunFolder> {
-  await mkdir(folder, { recursive: true });
-  const held = await claim({
+  const held = await claimRun(folder, options);
+  try {
+    return await openHeld(folder, options, held);
+  } catch (error) {
+    await held.release(true);
+    throw error;
+  }
+}
+
+/**
+ * The folder is this process's from then on; it is made where there is none.
+ * @throws {CancelledError} on abort
+ */
+export function claimRun(
+  folder: string,
+  options: Pick<OpenRunOptions, 'onNote' | 'onWait' | 'onLost' | 'signal'>,
+): Promise<Claim> {
+  return claim({
     folder,
     key: '.running',
     kind: 'file',
@@ -62,12 +78,6 @@ export async function openRun(folder: string, options: OpenRunOptions): Promise<
     ...(options.onLost === undefined ? {} : { onLost: options.onLost }),
     signal: options.signal,
   });
-  try {
-    return await openHeld(folder, options, held);
-  } catch (error) {
-    await held.release(true);
-    throw error;
-  }
 }
 
 async function openHeld(folder: string, options: OpenRunOptions, held: Claim): Promise<RunFolder> {

@@ -44,4 +44,5 @@ export type LoopSettings = LoopConfig;
 
 /** Checkpoints of the trainer, and published adapters. */
 export const checkpointsOf = (folder: string): string => `${folder}/checkpoints`;
+export const gateAnswersFile = (folder: string): string => `${folder}/gate-answers.jsonl`;
 export const versionsOf = (folder: string): string => `${folder}/versions`;

@@ -7,7 +7,7 @@ import { decideGate, type GateVerdict, shortage } from './gate/decide.js';
 import { GateMeasures } from './gate/measure.js';
 import { type GateQuestion, gateSlices, questionKey } from './gate/questions.js';
 import type { LoopHouse } from './house.js';
-import { checkpointsOf } from './house.js';
+import { checkpointsOf, gateAnswersFile } from './house.js';
 import type { LabelIndex } from './labels.js';
 import { deletedAlong } from './lineage.js';
 import type { Versions } from './publish.js';
@@ -182,7 +182,7 @@ export class Judge {
 export function gateAnswers({ engine, serving, topK, configDigest, folder, onNote }: LoopHouse): GateAnswers {
   const { modelDigest, precision } = engine.info;
   const decisive = { configDigest, modelDigest, precision, topK, rollout: serving.config };
-  const path = `${folder}/gate-answers.jsonl`;
+  const path = gateAnswersFile(folder);
   return new GateAnswers({ path, stamp: sha256Hex(canonicalJson(decisive)), onNote });
 }
 
