@@ -23,6 +23,12 @@ export { exactSearch } from './hnsw/exact-search.js';
 export { HnswIndex, type HnswSettings, type Metric, type Neighbor } from './hnsw/hnsw-index.js';
 export type { LocalRetriever } from './local-retriever.js';
 export type { PassageInput } from './passages/passage-store.js';
-export type * from './retriever.js';
+export {
+  isPinned,
+  type Passage,
+  type Retriever,
+  type RetrieverInfo,
+  type SearchOptions,
+} from './retriever.js';
 export { type SearchR1Document, toSearchR1Document } from './search-r1-document.js';
 export type { ChangeResult } from './worker/messages.js';

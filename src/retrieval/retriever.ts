@@ -22,7 +22,7 @@ export interface RetrieverInfo {
 
 export interface Retriever {
   readonly info: RetrieverInfo;
-  /** Names the exact content that is searched; changes with every insert or delete. */
+  /** Names the exact content that is searched; changes with every insert or delete. Of a remote engine it is the address alone. */
   readonly snapshotId: string;
   /**
    * The k best passages of each query, best first. Fewer when the index holds fewer; [] for an empty query.
@@ -32,3 +32,6 @@ export interface Retriever {
   search(queries: readonly string[], k: number, options?: SearchOptions): Promise<Passage[][]>;
   close(): Promise<void>;
 }
+
+/** Whether the same snapshot is the same content. A remote engine's may change under its address. */
+export const isPinned = ({ info }: Pick<Retriever, 'info'>): boolean => info.kind !== 'remote';

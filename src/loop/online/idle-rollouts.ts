@@ -6,6 +6,7 @@ import { CancelledError, UnavailableError } from '../../errors.js';
 import { createRolloutRunner, type RolloutRequest } from '../../rollout/index.js';
 import type { StoredMessage, TrajectoryRecord } from '../../trajectory/index.js';
 import type { RolloutParts } from '../offline/lock-step-rollouts.js';
+import { FailedSearch, FailedSearches } from './failed-searches.js';
 import type { Priority } from './priority.js';
 import { isUnaskable, type Unaskable } from './unaskable.js';
 
@@ -27,11 +28,13 @@ export interface IdleRollouts {
   /** Learns which conversations cannot be asked. */
   readonly unaskable: Unaskable;
   readonly onNote: (line: string) => void;
+  /** Between looks whether searches that failed work again. */
+  readonly searchPausesMs?: readonly number[];
 }
 
 /**
- * @returns records in the order of the jobs; null for a conversation that cannot be asked
- * @throws {CancelledError} the signal fired
+ * @returns records in the order of the jobs, none of which met a search that is away; null for a conversation that cannot be asked
+ * @throws {CancelledError} the signal fired; {UnavailableError} searches fail and do not come back
  */
 export async function rollIdle(
   house: IdleRollouts,
@@ -80,12 +83,17 @@ function notAsked({ unaskable, onNote }: IdleRollouts, { id, messages }: IdleJob
 }
 
 async function rollOne(house: IdleRollouts, job: IdleJob, signal: AbortSignal): Promise<TrajectoryRecord> {
+  const failed = new FailedSearches(house.parts.retriever, house.searchPausesMs);
   for (;;) {
     const { generator, yielded } = house.priority.training(signal);
     try {
-      const record = await attempt(house, generator, job, signal);
+      const record = await attempt(house, generator, job, failed, signal);
       if (record !== null) return record;
     } catch (error) {
+      if (error instanceof FailedSearch) {
+        await failed.after(error, signal);
+        continue;
+      }
       if (signal.aborted || !yielded()) throw error;
     }
     if (signal.aborted) throw new CancelledError();
@@ -93,11 +101,12 @@ async function rollOne(house: IdleRollouts, job: IdleJob, signal: AbortSignal): 
   }
 }
 
-/** Null where it was cancelled. */
+/** Null where it was cancelled. @throws {FailedSearch} */
 async function attempt(
   { parts, topK }: IdleRollouts,
   generator: ReturnType<Priority['training']>['generator'],
   job: IdleJob,
+  failed: FailedSearches,
   signal: AbortSignal,
 ): Promise<TrajectoryRecord | null> {
   const request: RolloutRequest = {
@@ -113,7 +122,10 @@ async function attempt(
     keeping: null,
     signal,
   };
-  for await (const event of createRolloutRunner({ ...parts, generator }).run(request))
+  for await (const event of createRolloutRunner({ ...parts, generator }).run(request)) {
+    if (event.type === 'search.results' && event.error !== null && !failed.isRefused(event.query))
+      throw new FailedSearch(event.query, event.error);
     if (event.type === 'done') return event.finish === 'cancelled' ? null : event.record;
+  }
   return null;
 }

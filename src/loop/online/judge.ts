@@ -77,6 +77,7 @@ export class Judge {
   }
 
   async judge(state: LoopState, pool: readonly GateQuestion[], signal: AbortSignal): Promise<Judgement> {
+    await this.#measures.begin();
     for (;;) {
       const judgement = await this.#judgeBy(state, this.#askable(pool), signal);
       if (judgement !== null) return judgement;
@@ -181,7 +182,8 @@ export class Judge {
 /** Those of a loop, in its folder. */
 export function gateAnswers({ engine, serving, topK, configDigest, folder, onNote }: LoopHouse): GateAnswers {
   const { modelDigest, precision } = engine.info;
-  const decisive = { configDigest, modelDigest, precision, topK, rollout: serving.config };
+  // Those of the first form were kept whether or not searches had failed.
+  const decisive = { form: 2, configDigest, modelDigest, precision, topK, rollout: serving.config };
   const path = gateAnswersFile(folder);
   return new GateAnswers({ path, stamp: sha256Hex(canonicalJson(decisive)), onNote });
 }

@@ -13,6 +13,7 @@ export const UNUSABLE = [
   'not audited',
   'too long',
   'answer was forced',
+  'a search failed',
   'ended by its asker',
   'trained on before',
   'too far from the present policy',
@@ -69,9 +70,12 @@ export function unusableRecord({ record }: StoredTrajectory): Unusable | null {
     frequencyPenalty === 0 &&
     presencePenalty === 0 &&
     repetitionPenalty === 1 &&
+    record.sampling.ignoreEos !== true &&
     Object.keys((logitBias ?? {}) as object).length === 0;
   if (!isRaw) return UNUSABLE[0];
   if (record.forced) return 'answer was forced';
+  // What the policy did then, it did about an outage.
+  if (record.searches.some(({ error }) => error !== null)) return 'a search failed';
   // Cut at the asker's own limit of tokens: not what the policy would have done.
   return record.stop === 'length' && record.sampling.maxTokens !== null ? 'ended by its asker' : null;
 }

@@ -27,7 +27,8 @@ export function mayExplore(body: ChatBody, { method }: ModelTarget): boolean {
     body.presence_penalty,
     body.repetition_penalty,
   ];
-  const isPlain = said.every((value) => value === undefined || value === null);
+  // Under `ignore_eos` the end is not the policy's.
+  const isPlain = said.every((value) => value === undefined || value === null) && body.ignore_eos !== true;
   return (
     method === 'search-r1' && (body.n ?? 1) === 1 && isPlain && Object.keys(body.logit_bias).length === 0
   );

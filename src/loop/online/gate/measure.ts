@@ -1,6 +1,7 @@
 // What the gate is told: both versions' answers to the same questions, the distance from the start, the probe.
 
 import { type Generator, ONE_GREEDY_TOKEN } from '../../../engine/index.js';
+import { isPinned } from '../../../retrieval/index.js';
 import { fingerprintMatch } from '../../../reward/index.js';
 import { type Encoding, inlineEncoding, type RolloutRequest } from '../../../rollout/index.js';
 import { derivedSeed } from '../../../training/index.js';
@@ -18,6 +19,12 @@ export class GateMeasures {
     private readonly house: IdleRollouts,
     private readonly answers: GateAnswers = new GateAnswers(),
   ) {}
+
+  /** Before a verdict: where nobody knows whether the index is still the same, answers of the last one are none to compare with. */
+  async begin(): Promise<void> {
+    const { retriever } = this.house.parts;
+    if (retriever !== null && !isPinned(retriever)) await this.answers.forgetAllBut(new Set());
+  }
 
   /** Of a question that cannot be asked there is none. */
   async pairs(

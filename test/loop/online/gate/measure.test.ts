@@ -4,11 +4,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { configSchema } from '../../../../src/config/index.js';
+import { RetrievalError, UnavailableError } from '../../../../src/errors.js';
 import { type AnswerFile, GateAnswers } from '../../../../src/loop/online/gate/answers.js';
 import { GateMeasures } from '../../../../src/loop/online/gate/measure.js';
 import type { GateQuestion } from '../../../../src/loop/online/gate/questions.js';
 import { createPriority } from '../../../../src/loop/online/priority.js';
 import { Unaskable } from '../../../../src/loop/online/unaskable.js';
+import type { Retriever } from '../../../../src/retrieval/index.js';
 import { loadPrompts } from '../../../../src/rollout/index.js';
 import { createMemoryRetriever } from '../../../support/memory-retriever.js';
 import { createPieceTokenizer } from '../../../support/piece-tokenizer.js';
@@ -17,26 +19,33 @@ import { createScriptedGenerator, scriptOf } from '../../../support/scripted-gen
 
 const never = new AbortController().signal;
 
-function measures(file: AnswerFile | null = null) {
+interface Wish {
+  readonly file?: AnswerFile | null;
+  readonly retriever?: Retriever;
+  readonly turns?: readonly string[];
+}
+
+function measures({ file = null, retriever, turns = ['<answer>Lisbon</answer>'] }: Wish = {}) {
   const unaskable = new Unaskable();
   const notes: string[] = [];
   const tokenizer = createPieceTokenizer();
   const generator = createScriptedGenerator({
     tokenizer,
-    policy: scriptOf(tokenizer, ['<answer>Lisbon</answer>']),
+    policy: scriptOf(tokenizer, [...turns]),
     eosTokenIds: [tokenizer.endId],
   });
   const house = {
     priority: createPriority(generator, { idleMs: 0, patienceMs: null }),
     parts: {
-      retriever: createMemoryRetriever({ passages: PASSAGES }),
+      retriever: retriever ?? createMemoryRetriever({ passages: PASSAGES }),
       tokenizer,
-      config: configSchema.parse({}).rollout,
+      config: { ...configSchema.parse({}).rollout, retrieverRetries: 0 },
       prompts: loadPrompts({ prompt: 'search-r1' }),
     },
     topK: 1,
     unaskable,
     onNote: (line: string) => notes.push(line),
+    searchPausesMs: [1],
   };
   const gate = new GateMeasures(house, new GateAnswers(file));
   return {
@@ -106,8 +115,8 @@ test('a verdict that another process began is not begun anew', async () => {
       ...ask('Lisbon', country),
       key: `question ${at}`,
     }));
-    await measures(file).gate.pairs(questions.slice(0, 2), 'first', 'old', never);
-    const { gate, asked } = measures(file);
+    await measures({ file }).gate.pairs(questions.slice(0, 2), 'first', 'old', never);
+    const { gate, asked } = measures({ file });
     const pairs = await gate.pairs(questions, 'first', 'old', never);
     expect(asked()).toEqual(['first', 'old']);
     expect(pairs.map(({ candidate, live }) => [candidate.em, live.em])).toEqual([
@@ -118,4 +127,48 @@ test('a verdict that another process began is not begun anew', async () => {
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+});
+
+test('an outage while the live version answers is no verdict, and none of its answers is kept', async () => {
+  const memory = createMemoryRetriever({ passages: PASSAGES });
+  let isAway = false;
+  const retriever: Retriever = {
+    ...memory,
+    async search(queries, k, options) {
+      if (isAway) throw new RetrievalError('the engine is away');
+      return memory.search(queries, k, options);
+    },
+  };
+  const turns = ['<search>capital of Portugal</search>', '<answer>Lisbon</answer>'];
+  const { gate, asked } = measures({ retriever, turns });
+  const question = ask('Lisbon');
+  await gate.pairs([question], 'candidate', 'candidate', never);
+  isAway = true;
+  await expect(gate.pairs([question], 'candidate', 'live', never)).rejects.toThrow(UnavailableError);
+  isAway = false;
+  asked();
+  const [pair] = await gate.pairs([question], 'candidate', 'live', never);
+  expect(asked()).toEqual(['live']);
+  expect([pair?.candidate.em, pair?.live.em]).toEqual([1, 1]);
+});
+
+test('over an index whose content nobody vouches for, each verdict asks anew', async () => {
+  const memory = createMemoryRetriever({ passages: PASSAGES });
+  const asks = async (retriever: Retriever) => {
+    const { gate, em, asked } = measures({ retriever });
+    const each: (string | null | undefined)[][] = [];
+    for (const candidate of ['first', 'second']) {
+      await gate.begin();
+      await em(ask('Lisbon'), candidate);
+      await em(ask('Lisbon'), candidate);
+      each.push(asked());
+    }
+    return each;
+  };
+  expect(await asks(memory)).toEqual([['first', 'old'], ['second']]);
+  const remote: Retriever = { ...memory, info: { ...memory.info, kind: 'remote' } };
+  expect(await asks(remote)).toEqual([
+    ['first', 'old'],
+    ['second', 'old'],
+  ]);
 });

@@ -1,0 +1,95 @@
+// Rollouts of the loop while searches fail: an outage is waited for or told, and never becomes something to learn from.
+
+import { configSchema } from '../../../src/config/index.js';
+import { RetrievalError, UnavailableError } from '../../../src/errors.js';
+import { type IdleJob, rollIdle } from '../../../src/loop/online/idle-rollouts.js';
+import { createPriority } from '../../../src/loop/online/priority.js';
+import { Unaskable } from '../../../src/loop/online/unaskable.js';
+import type { Retriever } from '../../../src/retrieval/index.js';
+import { loadPrompts } from '../../../src/rollout/index.js';
+import { createMemoryRetriever } from '../../support/memory-retriever.js';
+import { createPieceTokenizer } from '../../support/piece-tokenizer.js';
+import { PASSAGES } from '../../support/rollout-kit.js';
+import { createScriptedGenerator, scriptOf } from '../../support/scripted-generator.js';
+
+/** @param fails  by query */
+function houseOf(fails: (query: string) => boolean, searchPausesMs: readonly number[] = [1, 1, 1]) {
+  const tokenizer = createPieceTokenizer();
+  const memory = createMemoryRetriever({ passages: PASSAGES });
+  const retriever: Retriever = {
+    ...memory,
+    async search(queries, k, options) {
+      if (queries.some(fails)) throw new RetrievalError('the engine is away');
+      return memory.search(queries, k, options);
+    },
+  };
+  const generator = createScriptedGenerator({
+    tokenizer,
+    policy: scriptOf(tokenizer, ['<search>capital of Portugal</search>', '<answer>Lisbon</answer>']),
+    eosTokenIds: [tokenizer.endId],
+  });
+  const config = { ...configSchema.parse({}).rollout, retrieverRetries: 0 };
+  return {
+    priority: createPriority(generator, { idleMs: 0, patienceMs: null }),
+    parts: { retriever, tokenizer, config, prompts: loadPrompts({ prompt: 'search-r1' }) },
+    topK: 1,
+    unaskable: new Unaskable(),
+    onNote: () => {},
+    searchPausesMs,
+  };
+}
+
+const job: IdleJob = {
+  id: 'a',
+  groupId: null,
+  messages: [{ role: 'user', content: 'What is the capital of Portugal?' }],
+  seed: 1,
+  adapter: null,
+  temperature: 1,
+};
+const never = new AbortController().signal;
+
+test('a search that fails for a while is made again, and the record knows nothing of it', async () => {
+  let left = 3;
+  const [record] = await rollIdle(
+    houseOf(() => left-- > 0),
+    [job],
+    never,
+  );
+  expect(record?.searches).toMatchObject([{ query: 'capital of Portugal', error: null }]);
+  expect(record?.searches[0]?.passageIds).toHaveLength(1);
+  expect(record?.observations.map(({ kind }) => kind)).toEqual(['search']);
+});
+
+test('where searches do not come back there is no record', async () => {
+  const made: unknown[] = [];
+  const rolled = rollIdle(
+    houseOf(() => true),
+    [job],
+    never,
+    (_done, _at, record) => made.push(record),
+  );
+  await expect(rolled).rejects.toThrow(UnavailableError);
+  await expect(rolled).rejects.toThrow('"capital of Portugal"');
+  expect(made).toEqual([]);
+});
+
+test('a query that is refused while others are answered is the policy’s own doing, and stands in nobody’s way', async () => {
+  const [record] = await rollIdle(
+    houseOf((query) => query === 'capital of Portugal', []),
+    [job],
+    never,
+  );
+  expect(record?.searches).toMatchObject([{ query: 'capital of Portugal', error: 'the engine is away' }]);
+});
+
+test('waiting for searches ends with the round', async () => {
+  const stop = new AbortController();
+  const rolled = rollIdle(
+    houseOf(() => true, [60_000]),
+    [job],
+    stop.signal,
+  );
+  setTimeout(() => stop.abort(), 20);
+  await expect(rolled).rejects.toThrow('cancelled');
+});
