@@ -47,16 +47,12 @@ export function createJudge(options: JudgeOptions): Scorer {
     async score(items, signal) {
       const rewards = new Array<number | null>(items.length).fill(null);
       const refusals: string[] = [];
-      let next = 0;
-      const work = async (): Promise<void> => {
-        while (next < items.length) {
-          const item = items[next] as ScoredItem;
-          const at = next++;
-          const ask = () => reply(url, item, options, votes > 1, signal);
-          rewards[at] = await judge(item, ask, votes, (why) => refusals.push(why));
-        }
+      const judgeAt = async (at: number, stop: AbortSignal): Promise<void> => {
+        const item = items[at] as ScoredItem;
+        const ask = () => reply(url, item, options, votes > 1, stop);
+        rewards[at] = await judge(item, ask, votes, (why) => refusals.push(why));
       };
-      await Promise.all(Array.from({ length: Math.min(concurrency, items.length) }, work));
+      await forEach(items.length, concurrency, signal, judgeAt);
       if (refusals.length > 0)
         options.onNote?.(
           `the judge would not judge ${refusals.length} of ${items.length} answers; of the first: ${refusals[0]}`,
@@ -64,6 +60,29 @@ export function createJudge(options: JudgeOptions): Scorer {
       return rewards;
     },
   };
+}
+
+/** A few at a time. With the first failure all is given up, and nobody pays for verdicts that are thrown away. */
+async function forEach(
+  count: number,
+  concurrency: number,
+  signal: AbortSignal | undefined,
+  each: (at: number, stop: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const failed = new AbortController();
+  const stop = signal === undefined ? failed.signal : AbortSignal.any([signal, failed.signal]);
+  let next = 0;
+  const work = async (): Promise<void> => {
+    while (next < count && !failed.signal.aborted) await each(next++, stop);
+  };
+  const workers = Array.from({ length: Math.min(concurrency, count) }, work);
+  try {
+    await Promise.all(workers);
+  } catch (error) {
+    failed.abort();
+    await Promise.allSettled(workers);
+    throw error;
+  }
 }
 
 /**

@@ -29,7 +29,7 @@ beforeEach(async () => {
       setTimeout(() => {
         res.writeHead(status, { 'content-type': 'application/json' });
         res.end(typeof answer === 'string' ? answer : JSON.stringify(answer));
-      }, waitMs);
+      }, waitMs).unref();
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -155,6 +155,15 @@ describe('judge', () => {
     expect(notes).toEqual([
       expect.stringMatching(/would not judge 3 of 4 answers.*answered 400: too long x{191}$/),
     ]);
+  });
+
+  test('with the first failure nobody is asked any more, and who was asked is not waited for', async () => {
+    replies = (_body, count) =>
+      count === 1 ? { status: 401, body: '' } : { ...says('{"score": 1}'), waitMs: 60_000 };
+    const judge = createJudge({ baseUrl: url, model: 'wise', concurrency: 3 });
+    const items = Array.from({ length: 30 }, (_, i) => item(`a${i}`));
+    await expect(judge.score(items)).rejects.toThrow(UnavailableError);
+    expect(requests.length).toBeLessThanOrEqual(3);
   });
 
   test.each([401, 403, 404])(
