@@ -9,7 +9,7 @@ import { audit, NO_NOTES, type RecordNotes, type TrajectoryRecord } from '../../
 import type { ScoredRollout } from '../offline/rollout-batch.js';
 import type { Attempt } from './attempt.js';
 import { chooseQuestions, type Place } from './choose-questions.js';
-import type { Known } from './findings.js';
+import { type Known, remembering } from './findings.js';
 import type { LoopHouse } from './house.js';
 import { rollIdle } from './idle-rollouts.js';
 import { hasShare, shareLimit, takesShare } from './key-share.js';
@@ -52,11 +52,14 @@ export interface BatchParts {
   readonly onRollout: (done: number, total: number) => void;
 }
 
+/** Answers that are read, and scored under the present policy, for each that a step may take: the next step reads on. */
+const MOST_READS = 4;
 /** Of the sequences of a step at most this share are pairs. */
 const PAIRED_SHARE = 0.5;
 
 /** @throws {CancelledError} the signal fired; {UnavailableError} a program that tells rewards is away */
-export async function makeBatch(parts: BatchParts): Promise<Batch> {
+export async function makeBatch(given: BatchParts): Promise<Batch> {
+  const parts = { ...given, known: remembering(given.known) };
   const { house, plan } = parts;
   const paired = await pairedItems(parts);
   const left = house.run.batchSequences - paired.length;
@@ -171,9 +174,12 @@ async function loggedItems(
   const limit = shareLimit(house.settings.keyShare, sequences);
   const weight = new Map<string, number>();
   const drafts: Draft[] = [];
-  for (const origin of await labels.present(loggedAnswers(house, labels, known).usable)) {
-    if (drafts.length >= sequences) break;
+  let reads = MOST_READS * sequences;
+  for (const origin of loggedAnswers(house, labels, known).usable) {
+    if (drafts.length >= sequences || reads === 0) break;
     if (paired.has(origin.head.id) || !hasShare(origin, weight, limit)) continue;
+    if ((await labels.present([origin])).length === 0) continue;
+    reads--;
     const record = await fittingRecord(parts, origin);
     if (record === null) continue;
     takesShare(origin, weight, limit);
@@ -206,14 +212,18 @@ async function pairedItems(parts: BatchParts): Promise<BatchItem[]> {
   const { house, labels, known, attempt } = parts;
   const most = Math.floor((PAIRED_SHARE * house.run.batchSequences) / 2);
   const records = new Map<string, TrajectoryRecord>();
+  const isUnread = ({ head }: KnownAnswer): boolean => !records.has(head.id);
+  let reads = MOST_READS * 2 * most;
   // Until all that are chosen were read: in place of each that proves of no use another one is chosen.
   for (;;) {
-    const pairs = usablePairs(house, labels, known, most);
-    const unread = pairs.flatMap(bothOf).filter(({ head }) => !records.has(head.id));
+    const chosen = usablePairs(house, labels, known, most);
+    const unread = chosen.flatMap(bothOf).filter(isUnread).slice(0, reads);
     if (unread.length === 0) {
+      const pairs = chosen.filter((pair) => !bothOf(pair).some(isUnread));
       attempt.took(pairs.flatMap(bothOf).map(({ head }) => head.id));
       return pairs.flatMap((pair) => comparedItems(house, pair, records));
     }
+    reads -= unread.length;
     for (const answer of await labels.present(unread)) {
       const record = await fittingRecord(parts, answer);
       if (record !== null) records.set(answer.head.id, record);

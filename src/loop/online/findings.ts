@@ -3,7 +3,7 @@
 
 import type { Unusable } from './logged.js';
 
-/** What holds for one candidate. */
+/** What holds for a candidate. */
 export interface Known {
   /** Null: nothing. */
   against(id: string): Unusable | null;
@@ -14,21 +14,30 @@ export interface Known {
 
 interface Finding {
   readonly reason: Unusable;
-  /** Candidate for which it was found; null: it holds for all of them. */
-  readonly candidate: string | null;
+  /** Number of the last candidate that it holds for. */
+  readonly until: number;
 }
 
-const PASSING: ReadonlySet<Unusable> = new Set([
-  'too far from the present policy',
-  'nobody can tell what it is worth',
-  'a step with it failed',
-]);
+/** Candidates for which a distance holds: policies move slowly, and mostly on. */
+const FAR_LASTS = 8;
+/** How many candidates a finding holds for; all others hold for ever, as records do not change. */
+const LASTS: Readonly<Partial<Record<Unusable, number>>> = {
+  'too far from the present policy': FAR_LASTS,
+  'nobody can tell what it is worth': 1,
+  'a step with it failed': 1,
+};
+/** Candidates that are remembered, the newest, to tell when training goes back. */
+const MOST_CANDIDATES = 64;
 /** Findings that are kept, the newest; what falls out is read once more. */
 const MOST = 20_000;
 
 export class Findings {
   #used: Set<string> | null = null;
   readonly #found = new Map<string, Finding>();
+  /** Of the present candidate. */
+  #number = 0;
+  /** The present one is the last. */
+  readonly #candidates = new Set<string>();
 
   constructor(
     private readonly readUsed: () => Promise<Set<string>>,
@@ -50,16 +59,17 @@ export class Findings {
   }
 
   under(candidate: string): Known {
+    this.#turnTo(candidate);
     return {
       against: (id) => {
         if (this.#used?.has(id)) return 'trained on before';
         const found = this.#found.get(id);
-        if (found === undefined) return null;
-        return found.candidate === null || found.candidate === candidate ? found.reason : null;
+        return found !== undefined && found.until >= this.#number ? found.reason : null;
       },
       note: (id, reason) => {
         this.#found.delete(id);
-        this.#found.set(id, { reason, candidate: PASSING.has(reason) ? candidate : null });
+        const until = this.#number + (LASTS[reason] ?? Number.POSITIVE_INFINITY) - 1;
+        this.#found.set(id, { reason, until });
         for (const oldest of this.#found.keys()) {
           if (this.#found.size <= this.most) break;
           this.#found.delete(oldest);
@@ -72,4 +82,31 @@ export class Findings {
       },
     };
   }
+
+  #turnTo(candidate: string): void {
+    if ([...this.#candidates].at(-1) === candidate) return;
+    // Training went back: what was far from where it had got to may be near again.
+    this.#number += this.#candidates.delete(candidate) ? FAR_LASTS : 1;
+    this.#candidates.add(candidate);
+    for (const oldest of this.#candidates) {
+      if (this.#candidates.size <= MOST_CANDIDATES) break;
+      this.#candidates.delete(oldest);
+    }
+  }
+}
+
+/**
+ * Remembers by itself what is noted through it, for as long as it is held: who reads answer after answer for one step must not
+ * meet the same ones again, however many there are.
+ */
+export function remembering(known: Known): Known {
+  const own = new Map<string, Unusable>();
+  return {
+    against: (id) => own.get(id) ?? known.against(id),
+    note(id, reason) {
+      own.set(id, reason);
+      known.note(id, reason);
+    },
+    ordered: (items, idsOf) => known.ordered(items, idsOf),
+  };
 }

@@ -24,13 +24,15 @@ const QUESTIONS = Array.from({ length: 90 }, (_, i) => `question ${i}?`).filter(
 );
 const logprobOf = (id: number): number => -(1 + (id % 13)) / 10;
 
-/** Explored as in mode `logged`; answers to questions of their own, unless one is given. */
-async function explored(ids: readonly string[], asked?: string, words = 0): Promise<void> {
+/** Explored as in mode `logged`; answers to questions of their own, unless one is given. @param far  nats a token from the present policy */
+async function explored(ids: readonly string[], asked?: string, words = 0, far = 0): Promise<void> {
   await Promise.all(
     ids.map((id, i) => {
       const question = asked ?? (QUESTIONS[i] as string);
       const record = makeRecord(id, { question, words });
-      const logprobs = record.tokenIds.map((token, at) => (record.lossMask[at] === 1 ? logprobOf(token) : 0));
+      const logprobs = record.tokenIds.map((token, at) =>
+        record.lossMask[at] === 1 ? logprobOf(token) - far : 0,
+      );
       return store.put(
         { ...record, logprobs, samplingLogprobs: logprobs, sampling: { ...RAW_POLICY, maxTokens: null } },
         notes({ source: 'explore', messages: [{ role: 'user', content: question }] }),
@@ -70,16 +72,16 @@ function houseOf(changes: { advantage?: string; mode?: string; maxSequenceTokens
   } as unknown as LoopHouse;
 }
 
-const known = () => new Findings(async () => new Set()).under('v1');
+const known = (most?: number) => new Findings(async () => new Set(), most).under('v1');
 
-async function batchOf(house: LoopHouse): Promise<Batch> {
+async function batchOf(house: LoopHouse, findings = known()): Promise<Batch> {
   const labels = new LabelIndex(store);
   await labels.refresh();
   return makeBatch({
     house,
     labels,
     plan: { step: 1, seed: 0, adapter: null, place: { pass: 0, cursor: '' } },
-    known: known(),
+    known: findings,
     attempt: new Attempt(),
     signal: new AbortController().signal,
     onRollout: () => {},
@@ -120,6 +122,39 @@ test.each([
   const labels = new LabelIndex(store);
   await labels.refresh();
   expect(usablePairs(houseOf({ advantage }), labels, known())).toHaveLength(pairs);
+});
+
+test('more pairs that are too far than findings are kept: a step ends, with those that are near', async () => {
+  for (let i = 0; i < 6; i++) {
+    await explored([`better-${i}`, `worse-${i}`], QUESTIONS[i], 0, 3);
+    await store.addFeedback(feedback(`better-${i}`, { preferredOver: `worse-${i}`, keyId: `key-${i}` }));
+  }
+  await explored(['c', 'd'], QUESTIONS[6]);
+  await store.addFeedback(feedback('c', { preferredOver: 'd', keyId: 'key-6' }));
+  const { rollouts } = await batchOf(houseOf(), known(4));
+  expect(rollouts.map(({ record }) => record.id)).toEqual(['c', 'd']);
+});
+
+test('of answers that cannot be used a step reads some, the next one others', async () => {
+  const ids = Array.from({ length: 80 }, (_, i) => `id-${i}`);
+  await explored(ids, undefined, 0, 3);
+  for (const [i, id] of ids.entries())
+    await store.addFeedback(feedback(id, { reward: 1, keyId: `key-${i % 8}` }));
+  const findings = known();
+  const read = jest.spyOn(store, 'read');
+  const readIn = async (): Promise<number> => {
+    const house = houseOf({ advantage: 'gae' });
+    const labels = new LabelIndex(store);
+    await labels.refresh();
+    const before = read.mock.calls.length;
+    const given = { labels, known: findings, attempt: new Attempt(), onRollout: () => {} };
+    const plan = { step: 1, seed: 0, adapter: null, place: { pass: 0, cursor: '' } };
+    await makeBatch({ ...given, house, plan, signal: new AbortController().signal });
+    return read.mock.calls.length - before;
+  };
+  expect(await readIn()).toBe(64);
+  expect(await readIn()).toBe(16);
+  expect(await readIn()).toBe(0);
 });
 
 test('answers longer than the trainer takes are left out with a reason, unread', async () => {
