@@ -1,8 +1,7 @@
 // `searchloop loop`: a hand on the loop of a running server, and single steps without one.
 
 import { Command } from 'commander';
-import type { Config } from '../config/index.js';
-import { InvalidInputError, NotFoundError, UnavailableError } from '../errors.js';
+import { InvalidInputError, NotFoundError } from '../errors.js';
 import { createPriority, type LoopStatus, type Regraded, readLoopState, regrade } from '../loop/index.js';
 import { openScorers } from '../reward/index.js';
 import { createTokenizer } from '../tokenizer/index.js';
@@ -10,14 +9,11 @@ import { openIndex, openPolicyModel } from './application.js';
 import { type CliContext, contextOf } from './context.js';
 import { counted } from './counted.js';
 import { openConfiguredLoop } from './loop-house.js';
+import { receiptCommand } from './loop-receipt.js';
 import { resetCommand } from './loop-reset-command.js';
+import { callLoop, onServer, type ServerFlags } from './loop-server.js';
 import { withStore } from './store.js';
 import { auditorOf } from './trajectories/auditor.js';
-
-interface ServerFlags {
-  readonly url?: string;
-  readonly key?: string;
-}
 
 const ORDERS = {
   step: 'one step at once, and the gate where it is due',
@@ -33,13 +29,12 @@ export function loopCommand(): Command {
   command.addCommand(statusCommand());
   for (const [name, description] of Object.entries(ORDERS))
     command.addCommand(orderCommand(name as keyof typeof ORDERS, description));
-  return command.addCommand(runCommand()).addCommand(regradeCommand()).addCommand(resetCommand());
+  return command
+    .addCommand(receiptCommand())
+    .addCommand(runCommand())
+    .addCommand(regradeCommand())
+    .addCommand(resetCommand());
 }
-
-const onServer = (command: Command): Command =>
-  command
-    .option('--url <address>', 'of the server; default: server.host and server.port')
-    .option('--key <key>', 'an API key with the scope admin');
 
 function statusCommand(): Command {
   return onServer(new Command('status'))
@@ -55,7 +50,7 @@ function statusCommand(): Command {
         output.result(state, `${name}, step ${step}, live ${live}; ${known}`);
         return;
       }
-      const status = await call(config, flags, 'GET', '');
+      const status = await callLoop<LoopStatus>(config, flags, 'GET', '');
       output.result(status, statusText(status));
     });
 }
@@ -70,62 +65,9 @@ function orderCommand(name: keyof typeof ORDERS, description: string): Command {
       ...(flags.reason === undefined ? {} : { reason: flags.reason }),
       ...(flags.to === undefined ? {} : { version: flags.to }),
     };
-    const status = await call(config, flags, 'POST', `/${name}`, body);
+    const status = await callLoop<LoopStatus>(config, flags, 'POST', `/${name}`, body);
     output.result(status, statusText(status));
   });
-}
-
-async function call(
-  { server }: Config,
-  { url, key }: ServerFlags,
-  method: 'GET' | 'POST',
-  path: string,
-  body?: object,
-): Promise<LoopStatus> {
-  const host = server.host.includes(':') ? `[${server.host}]` : server.host;
-  const base = url ?? `http://${host}:${server.port}`;
-  let answer: Response;
-  try {
-    answer = await fetch(new URL(`/admin/loop${path}`, base), {
-      method,
-      headers: {
-        'content-type': 'application/json',
-        ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-  } catch (cause) {
-    throw new UnavailableError(`no server answers at ${base}; --url names another`, { cause });
-  }
-  const value = await bodyOf<LoopStatus & { error?: { message: string } }>(answer);
-  if (answer.ok && value !== null) return value;
-  const reason = value?.error?.message ?? 'no reason given';
-  if (answer.status === 404) throw new NotFoundError(await whyNoLoop(base, reason));
-  const message = `${base} answers ${answer.status}: ${reason}`;
-  // The server's state and the key's rights are no fault of the line.
-  throw answer.status === 400 ? new InvalidInputError(message) : new UnavailableError(message);
-}
-
-/** Null where it is no JSON: then it is no server of ours. */
-async function bodyOf<Body>(answer: Response): Promise<Body | null> {
-  try {
-    return (await answer.json()) as Body;
-  } catch {
-    return null;
-  }
-}
-
-/** A server's loop opens before the server calls itself ready. */
-async function whyNoLoop(base: string, reason: string): Promise<string> {
-  const ready = await fetch(new URL('/readyz', base)).catch(() => null);
-  const state = ready === null ? null : await bodyOf<{ status?: string; reasons?: string[] }>(ready);
-  if (state?.status === 'not ready')
-    return `no loop runs at ${base} yet, for the server is still starting: ${state.reasons?.join('; ') ?? reason}`;
-  if (state?.reasons?.some((reason) => reason.startsWith('the loop')))
-    return `no loop runs at ${base}: ${state.reasons.join('; ')}`;
-  if (ready?.ok && state?.status !== undefined)
-    return `no loop runs at ${base}: loop.enabled is false there, or the loop could not start (the server's log says why)`;
-  return `${base} answers 404: ${reason}`;
 }
 
 function runCommand(): Command {

@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { LoopStatus } from '../../src/loop/index.js';
+import { runBuilt } from '../cli/support/built-cli.js';
 import { openLoopHouse, type RunningHouse, writeGateQuestions } from '../loop/support/loop-house.js';
 import { importTiny } from '../loop/support/tiny-rl-run.js';
 import { eventually, post, sseData } from '../support/test-server.js';
@@ -191,6 +192,45 @@ test('rollback, pause and resume by an admin; news of each', async () => {
   expect(await house.store.readDocument(`loop.receipt.${published}`)).toMatchObject({
     publishedBy: 'the loop',
     rolledBack: { reason: 'to see it', by: 'anonymous', at: expect.any(Number) },
+  });
+});
+
+test('what was published, and the receipt of each, also on the command line', async () => {
+  const { live } = await status();
+  const versions = `${house.url}/admin/loop/versions`;
+  const list = (await (await fetch(versions)).json()) as { data: Record<string, unknown>[] };
+  const head = { parent: 'base', published_by: 'the loop', ordered_by: 'anonymous', on_trial: false };
+  expect(list).toMatchObject({ object: 'list', start: 'base', live });
+  expect(list.data).toMatchObject([
+    { ...head, version: published, live: false, rolled_back: { reason: 'to see it', by: 'anonymous' } },
+    { ...head, version: live, live: true, rolled_back: null },
+  ]);
+  const receipt = (await (await fetch(`${versions}/${published}`)).json()) as Record<string, unknown>;
+  const stored = (await house.store.readDocument(`loop.receipt.${published}`)) as Record<string, unknown>;
+  expect(receipt).toMatchObject({ ...list.data[0], steps: [published], object: 'loop.receipt' });
+  expect(receipt['trajectory_ids']).toEqual(stored['trajectoryIds']);
+  expect(receipt['gate']).toEqual(stored['gate']);
+  const unknown = await fetch(`${versions}/${published.slice(0, 12)}`);
+  expect([unknown.status, await unknown.json()]).toMatchObject([
+    404,
+    {
+      error: {
+        code: 'version_not_found',
+        message: expect.stringContaining(`published were ${live}, ${published}`),
+      },
+    },
+  ]);
+  expect((await post(versions, {})).status).toBe(405);
+  const foreign = { headers: { origin: 'https://evil.example' } };
+  for (const url of [versions, `${versions}/${published}`])
+    expect((await fetch(url, foreign)).status).toBe(403);
+
+  const command = (...args: string[]) => runBuilt(['loop', 'receipt', ...args, '--url', house.url], {});
+  const asJson = await command(published, '--json');
+  expect([asJson.code, JSON.parse(asJson.stdout)]).toEqual([0, receipt]);
+  expect(await command('deadbeef')).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining(`version deadbeef was not published; published were ${live}`),
   });
 });
 

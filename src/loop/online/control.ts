@@ -1,5 +1,6 @@
 // What others see of a running loop.
 
+import type { VersionList, VersionReceipt } from './read-receipts.js';
 import type { LoopStatus } from './status.js';
 
 /** How the loop wants questions answered that name neither version nor temperature. */
@@ -13,6 +14,9 @@ export interface LoopTraffic {
 /** What can be asked of a running loop. `by` is the API key that orders it: receipts and news name it. */
 export interface LoopControl {
   status(): LoopStatus;
+  versions(): Promise<VersionList>;
+  /** @throws {NotFoundError} it was never published */
+  receipt(version: string): Promise<VersionReceipt>;
   traffic(): LoopTraffic;
   pause(reason: string, by?: string): Promise<LoopStatus>;
   resume(): Promise<LoopStatus>;

@@ -4,6 +4,7 @@ export type { OnlineLoop } from './online-loop.js';
 export { type LoopOptions, loopFolder, type OpenedLoop, openLoop } from './open-loop.js';
 export { folderId, readOwner } from './ownership.js';
 export { createPriority, type Priority, type PrioritySettings } from './priority.js';
+export { listVersions, readReceipt, type VersionList, type VersionReceipt } from './read-receipts.js';
 export type { Receipt, StepReceipt } from './receipt.js';
 export { type LoopReset, resetLoop } from './reset.js';
 export { type LoopState, readLoopState, receiptDocument } from './state.js';

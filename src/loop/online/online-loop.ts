@@ -20,10 +20,12 @@ import { LabelIndex } from './labels.js';
 import { hasAnything, missingForStep, trainOn, unjudged } from './learn.js';
 import { deletedAlong } from './lineage.js';
 import { Publisher } from './publisher.js';
+import { listVersions, readReceipt } from './read-receipts.js';
 import { type LoopState, moved } from './state.js';
 import type { LoopEvent } from './states.js';
 import { sequentialVerdict } from './statistics/sequential-test.js';
 import { factsOf, type LoopStatus, statusOf } from './status.js';
+import { trafficOf } from './traffic.js';
 import { TrainerKeeper } from './trainer-keeper.js';
 import { Turns } from './turns.js';
 import { observeOutcomes, watchSettings } from './watch.js';
@@ -75,15 +77,7 @@ export class OnlineLoop implements LoopControl {
 
   /** Where the next questions shall go. */
   traffic(): LoopTraffic {
-    const { mode, exploreShare } = this.house.settings;
-    const { watch } = this.state;
-    const adapter =
-      watch === null || watch.share >= 1 ? null : this.#publisher.versions.nameOf(watch.version);
-    return {
-      exploreShare: mode === 'logged' ? exploreShare : 0,
-      canary:
-        adapter === null || watch === null ? null : { adapter, version: watch.version, share: watch.share },
-    };
+    return trafficOf(this.house.settings, this.state, (version) => this.#publisher.versions.nameOf(version));
   }
 
   /** Works until it is closed. */
@@ -100,6 +94,9 @@ export class OnlineLoop implements LoopControl {
     const facts = factsOf(this.house, this.#labels, this.#known());
     return statusOf(this.state, { ...facts, progress: this.#progress, lastError: this.#lastError });
   }
+
+  readonly versions = () => listVersions(this.house.store);
+  readonly receipt = (version: string) => readReceipt(this.house.store, version);
 
   pause(reason: string, by?: string): Promise<LoopStatus> {
     return this.#interrupt(() => this.#pause(reason, by));

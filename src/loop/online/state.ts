@@ -108,7 +108,8 @@ const loopState = z.strictObject({
 export type LoopState = z.infer<typeof loopState>;
 
 export const STATE_DOCUMENT = 'loop';
-export const receiptDocument = (version: string): string => `loop.receipt.${version}`;
+export const RECEIPTS = 'loop.receipt.';
+export const receiptDocument = (version: string): string => `${RECEIPTS}${version}`;
 
 export const newLoopState = (seed: number, start: string): LoopState => ({
   formatVersion: 1,

@@ -1,9 +1,9 @@
-// GET /admin/loop and POST /admin/loop/{pause,resume,step,rollback}: what the loop does, and the hand on it.
+// GET /admin/loop and its versions, and POST /admin/loop/{pause,resume,step,rollback}: what the loop does, and the hand on it.
 
 import { type RequestHandler, Router } from 'express';
 import { z } from 'zod';
 import { InvalidInputError, NotFoundError } from '../../errors.js';
-import type { LoopControl, LoopStatus } from '../../loop/index.js';
+import type { LoopControl, LoopStatus, VersionReceipt } from '../../loop/index.js';
 import type { ServerContext } from '../context.js';
 import { identityOf, type KeyRing, requireKey, requireScope } from '../http/api-keys.js';
 import { readBody } from '../http/body.js';
@@ -26,6 +26,13 @@ export function adminRoutes(context: ServerContext, keys: KeyRing): Router {
     res.json(loopOf(context).status());
   });
   router.all('/loop', methodNotAllowed('GET'));
+  router.get('/loop/versions', async (_req, res) => {
+    res.json(await loopOf(context).versions());
+  });
+  router.get('/loop/versions/:version', async (req, res) => {
+    res.json(await receiptOf(loopOf(context), req.params.version));
+  });
+  router.all(['/loop/versions', '/loop/versions/:version'], methodNotAllowed('GET'));
   const order = (
     act: (loop: LoopControl, order: Order, by: string) => Promise<LoopStatus>,
   ): RequestHandler[] => [
@@ -63,6 +70,16 @@ function loopOf({ loop }: ServerContext): LoopControl {
       'no loop runs here: loop.enabled is false, or it is still starting',
     );
   return found;
+}
+
+async function receiptOf(loop: LoopControl, version: string): Promise<VersionReceipt> {
+  try {
+    return await loop.receipt(version);
+  } catch (error) {
+    if (error instanceof NotFoundError)
+      throw new RequestError('version_not_found', error.message, 'version', error);
+    throw error;
+  }
 }
 
 function orderOf(body: unknown): Order {

@@ -45,6 +45,7 @@ const WIRE: Readonly<Record<WireCode, Row>> = {
   origin_not_allowed: { status: 403, type: 'permission', code: 'origin_not_allowed' },
   model_not_found: { status: 404, type: INVALID, code: 'model_not_found' },
   answer_not_found: { status: 404, type: INVALID, code: 'answer_not_found' },
+  version_not_found: { status: 404, type: INVALID, code: 'version_not_found' },
   route_not_found: { status: 404, type: INVALID, code: 'not_found' },
   method_not_allowed: { status: 405, type: INVALID, code: 'method_not_allowed' },
   upgrade_required: { status: 426, type: INVALID, code: 'upgrade_required' },

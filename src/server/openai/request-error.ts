@@ -11,6 +11,7 @@ export type WireCode =
   | 'origin_not_allowed'
   | 'model_not_found'
   | 'answer_not_found'
+  | 'version_not_found'
   | 'route_not_found'
   | 'method_not_allowed'
   | 'upgrade_required'

@@ -109,6 +109,7 @@ export interface StoreMethods {
   readonly keys: Method<void, KeyRecord[]>;
   readonly readBatch: Method<string, BatchInput | null>;
   readonly readDocument: Method<string, unknown>;
+  readonly readDocumentsUnder: Method<string, Readonly<Record<string, unknown>>>;
   readonly adapters: Method<void, AdapterRecord[]>;
   readonly adaptersReachedBy: Method<readonly string[], ReachedAdapter[]>;
   readonly counts: Method<void, StoreCounts>;

@@ -127,6 +127,7 @@ export function openTrajectoryStore(options: StoreOptions): TrajectoryStore {
     keys: () => read('keys', undefined),
     readBatch: (id) => read('readBatch', id),
     readDocument: (name) => read('readDocument', name),
+    readDocumentsUnder: (prefix) => read('readDocumentsUnder', prefix),
     adapters: () => read('adapters', undefined),
     adaptersReachedBy: (ids) => read('adaptersReachedBy', ids),
     counts: () => read('counts', undefined),

@@ -89,6 +89,8 @@ export interface TrajectoryStore {
   ): Promise<void>;
   /** Null where there is none. */
   readDocument(name: string): Promise<unknown>;
+  /** By name, all whose names begin with `prefix`: letters, digits, dots and colons. */
+  readDocumentsUnder(prefix: string): Promise<Readonly<Record<string, unknown>>>;
 
   /** From now on records of this model are audited when they are written. */
   useAuditor(auditor: Auditor): Promise<void>;

@@ -10,7 +10,13 @@ import type { AuditSummary, StoreMethods, StoreWorkerData } from './messages.js'
 import { MIGRATIONS } from './migrations.js';
 import { feedbackOf, feedbackSince } from './queries/feedback.js';
 import { listKeys } from './queries/keys.js';
-import { adaptersReachedBy, listAdapters, readBatch, readDocument } from './queries/lineage.js';
+import {
+  adaptersReachedBy,
+  listAdapters,
+  readBatch,
+  readDocument,
+  readDocumentsUnder,
+} from './queries/lineage.js';
 import { countAll, listRecords, matchingIds, readRecords, setAudit } from './queries/records.js';
 import type { StoreQuery, StoreTables } from './tables.js';
 import type { RecordFilter } from './types.js';
@@ -44,6 +50,7 @@ serveWorker<StoreMethods, StoreWorkerData>(({ storage, auditor }) => {
       keys: reading(listKeys),
       readBatch: reading(readBatch),
       readDocument: reading(readDocument),
+      readDocumentsUnder: reading(readDocumentsUnder),
       adapters: reading(listAdapters),
       adaptersReachedBy: reading(adaptersReachedBy),
       counts: () =>

@@ -258,6 +258,14 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (kind) => {
     ]);
   });
 
+  test('documents are found by the beginning of their names, in small letters as they are', async () => {
+    await store.putDocuments({ 'under.a.1': { at: 1 }, 'under.a.2': [2], 'Under.A.3': 3, 'under.b': null });
+    expect(await store.readDocumentsUnder('under.a.')).toEqual({ 'under.a.1': { at: 1 }, 'under.a.2': [2] });
+    await store.putDocuments({ 'under.a.1': null });
+    expect(await store.readDocumentsUnder('under.')).toEqual({ 'under.a.2': [2] });
+    expect(await store.readDocumentsUnder('under.c')).toEqual({});
+  });
+
   test('a person\u2019s data goes with all that was made of it, and the adapters it reached are named', async () => {
     for (const id of ['mine1', 'mine2', 'other'])
       await store.put(makeRecord(id), notes({ userKey: id.slice(0, 4) }));

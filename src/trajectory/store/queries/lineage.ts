@@ -119,6 +119,18 @@ export async function readDocument(query: StoreQuery, name: string): Promise<unk
   return row === undefined ? null : JSON.parse(row.value);
 }
 
+/** By name, all whose names begin so. */
+export async function readDocumentsUnder(
+  query: StoreQuery,
+  prefix: string,
+): Promise<Readonly<Record<string, unknown>>> {
+  const all = query.selectFrom('documents').select(['name', 'value']).orderBy('name');
+  const rows = await all.where('name', 'like', `${prefix}%`).execute();
+  // SQLite's `like` takes capitals for small letters.
+  const named = rows.filter(({ name }) => name.startsWith(prefix));
+  return Object.fromEntries(named.map(({ name, value }) => [name, JSON.parse(value) as unknown]));
+}
+
 /** All adapter versions that a step made, oldest first. */
 export async function listAdapters(query: StoreQuery): Promise<AdapterRecord[]> {
   const rows = await query
