@@ -72,9 +72,6 @@ export async function tinyHouse(folder: string): Promise<House> {
       'training.batchSequences': 16,
       'training.miniBatchSequences': 16,
       'training.groupSize': 4,
-      'training.actionBudget': 3,
-      'training.turnTokens': 40,
-      'training.observationTokens': 80,
       // Nearly all groups differ in reward then: a step that changes nothing is none to cut off.
       'training.searchCost': 0.01,
       // Learning is not what is shown: many candidates, judged by questions of which there are few, and published.

@@ -60,11 +60,7 @@ export async function openRealPlace({ folder, questionFile, index }: RealPlaceOp
   return { folder, data, settingsFile, asked, keys: await openKeys(data), questionFile, start };
 }
 
-/** Rollouts of training see what users' rollouts see. */
 const LEARNING = {
-  'training.actionBudget': 3,
-  'training.passageTokens': 128,
-  'training.observationTokens': 400,
   'training.learningRate': 1e-4,
   'training.warmupShare': 0.005,
   'loop.enabled': true,

@@ -13,7 +13,7 @@ export const training = z.strictObject({
   preset: z
     .enum(['lora-small', 'paper-ppo', 'paper-grpo', 'paper-ssrl'])
     .default('lora-small')
-    .describe('Values of all settings here that are null.'),
+    .describe('Values of all settings here that are null; in the loop without its sizes of rollouts.'),
   seed: int(0, Number.MAX_SAFE_INTEGER).default(0).describe('Of shuffles, rollouts and fresh weights.'),
   threads: int(0, 256).default(0).describe('Threads of the trainer; 0 is the number of cores.'),
   niceness: int(0, 19).default(19).describe('Priority of the trainer (Linux); 19 yields to everyone.'),
@@ -54,7 +54,7 @@ export const training = z.strictObject({
     .default(2048)
     .describe('Memory for activations kept for the backward run; what does not fit is computed again.'),
   maxSequenceTokens: preset(int(16, 131_072)).describe(
-    'Longest trajectory that is trained on: sft refuses longer ones, rollouts of training end there.',
+    'Longest trajectory that is trained on: sft refuses longer ones, rollouts of training end there, the loop leaves longer ones out. null in the loop: as long as the engine holds.',
   ),
   aggregation: preset(z.enum(['seq-mean-token-mean', 'token-mean', 'seq-mean-token-sum-norm'])).describe(
     'How token losses become one number.',
@@ -126,10 +126,14 @@ export const training = z.strictObject({
     ),
   formatWeight: z.number().min(0).max(1).default(0.1).describe('Part of the format in it.'),
   searchCost: z.number().min(0).default(0).describe('Taken off the reward for each search.'),
-  actionBudget: preset(int(1, 64)).describe('rollout.actionBudget in training.'),
-  turnTokens: preset(int(1, 32_768)).describe('rollout.turnTokens in training.'),
-  observationTokens: preset(int(16, 32_768)).describe('rollout.observationTokens in training.'),
-  passageTokens: preset(int(8, 32_768)).describe('rollout.passageTokens in training.'),
+  actionBudget: preset(int(1, 64)).describe('rollout.actionBudget in training; null in the loop: the same.'),
+  turnTokens: preset(int(1, 32_768)).describe('rollout.turnTokens in training; null in the loop: the same.'),
+  observationTokens: preset(int(16, 32_768)).describe(
+    'rollout.observationTokens in training; null in the loop: the same.',
+  ),
+  passageTokens: preset(int(8, 32_768)).describe(
+    'rollout.passageTokens in training; null in the loop: the same.',
+  ),
   rolloutSequences: int(1, 256).default(16).describe('Rollouts that run side by side.'),
   checkpointEvery: preset(int(1, 1_000_000)).describe('Steps between checkpoints.'),
   keepCheckpoints: int(1, 10_000).default(3).describe('Last checkpoints that are kept, beside the best one.'),

@@ -14,7 +14,7 @@ export interface LoopHouse {
   readonly engine: Engine;
   readonly priority: Priority;
   readonly store: TrajectoryStore;
-  /** Of training rollouts: with the trainer's limits on turns and observations. */
+  /** Of training rollouts: as users' questions are answered, unless `training` has sizes of its own. */
   readonly training: RolloutParts;
   /** Of the gate: as users' questions are answered. */
   readonly serving: RolloutParts;

@@ -6,7 +6,7 @@ import type { Engine } from '../../engine/index.js';
 import { ConfigError, IntegrityError, InvalidInputError, UnavailableError } from '../../errors.js';
 import { readQuestions } from '../../evaluation/index.js';
 import { openScorers, type RewardSettings } from '../../reward/index.js';
-import { type AlgorithmName, openTrainer, runSettings } from '../../training/index.js';
+import { openTrainer } from '../../training/index.js';
 import type { TrajectoryStore } from '../../trajectory/index.js';
 import { canonicalJson, sha256Hex } from '../../util/digest.js';
 import { learnedSoFar } from '../offline/learned.js';
@@ -19,6 +19,7 @@ import { takeOwnership } from './ownership.js';
 import type { Priority } from './priority.js';
 import { type StartVersion, Versions } from './publish.js';
 import { createGrader } from './rewards.js';
+import { loopRunSettings } from './run-settings.js';
 import { newLoopState, readLoopState } from './state.js';
 import type { PausableSpec } from './trainer-task.js';
 
@@ -79,7 +80,7 @@ export async function openLoop(options: LoopOptions): Promise<OpenedLoop> {
 
 async function openFrom(options: LoopOptions, started: Engine['liveAdapter']): Promise<OpenedLoop> {
   const { config, engine, folder, store } = options;
-  const run = runSettings(config.training, config.loop.algorithm as AlgorithmName);
+  const run = loopRunSettings(config, engine.info);
   if (run.trained === 'whole')
     throw new ConfigError('the loop publishes adapters: set training.trained=lora');
   // Refuses a target for the KL without a weight, rather than in each step.

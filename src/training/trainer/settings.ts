@@ -59,19 +59,24 @@ export interface RunSettings {
 const SUPERVISED_BATCH = 8;
 
 /**
+ * @param sizes  of rollouts and sequences where the configuration says none; those of the preset unless given
  * @throws {ConfigError} settings that contradict each other, or that the algorithm has no use for
  */
-export function runSettings(config: TrainingConfig, algorithm: AlgorithmName): RunSettings {
+export function runSettings(
+  config: TrainingConfig,
+  algorithm: AlgorithmName,
+  sizes: TrainingPreset['rollout'] = PRESETS[config.preset].rollout,
+): RunSettings {
   const preset: TrainingPreset = PRESETS[config.preset];
-  const { optimizer, rollout } = preset;
+  const { optimizer } = preset;
   const { supervised, usesCritic } = algorithmOf(algorithm);
   const batchSequences = config.batchSequences ?? (supervised ? SUPERVISED_BATCH : preset.batchSequences);
   const warmup = config.warmupShare === null ? optimizer.warmup : { share: config.warmupShare };
   const shape = config.schedule ?? optimizer.schedule;
   const trained = config.trained ?? (preset.trains === 'lora' ? 'lora' : 'whole');
-  const maxSequenceTokens = config.maxSequenceTokens ?? rollout.sequenceTokens;
-  const sizes = rolloutSizes(config, preset);
-  const longest = longestResponse(sizes, maxSequenceTokens);
+  const maxSequenceTokens = config.maxSequenceTokens ?? sizes.sequenceTokens;
+  const rollout = rolloutSizes(config, sizes);
+  const longest = longestResponse(rollout, maxSequenceTokens);
   const objective = objectiveSettings(config, algorithm, preset, longest);
   if (supervised && config.validateEvery !== null && config.validateEvery > 0)
     throw new ConfigError(`training.validateEvery ${config.validateEvery}: ${algorithm} rolls nothing out`);
@@ -114,7 +119,7 @@ export function runSettings(config: TrainingConfig, algorithm: AlgorithmName): R
     checkpointEvery: config.checkpointEvery ?? preset.checkpointEvery,
     keepCheckpoints: config.keepCheckpoints,
     validateEvery: supervised ? 0 : (config.validateEvery ?? preset.validateEvery),
-    rollout: sizes,
+    rollout,
   };
 }
 
@@ -149,12 +154,12 @@ function oneUpdate(
   return batchSequences;
 }
 
-function rolloutSizes(config: TrainingConfig, { rollout }: TrainingPreset): RunSettings['rollout'] {
+function rolloutSizes(config: TrainingConfig, sizes: TrainingPreset['rollout']): RunSettings['rollout'] {
   return {
-    actionBudget: config.actionBudget ?? rollout.actionBudget,
-    turnTokens: config.turnTokens ?? rollout.turnTokens,
-    observationTokens: config.observationTokens ?? rollout.observationTokens,
-    passageTokens: config.passageTokens ?? rollout.passageTokens,
+    actionBudget: config.actionBudget ?? sizes.actionBudget,
+    turnTokens: config.turnTokens ?? sizes.turnTokens,
+    observationTokens: config.observationTokens ?? sizes.observationTokens,
+    passageTokens: config.passageTokens ?? sizes.passageTokens,
   };
 }
 

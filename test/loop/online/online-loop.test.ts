@@ -96,6 +96,10 @@ test('steps go on from the ledger: after a restart, and where a checkpoint was w
     // Rollouts of its own: no stored answer was used up.
     asGiven: [],
   });
+  // Rolled out as users are answered: the preset's own sizes would act twice.
+  const learned = await house.store.read(adapters.flatMap(({ trajectoryIds }) => trajectoryIds));
+  expect(learned.length).toBeGreaterThan(16);
+  for (const { record } of learned) expect(record.sampling.actionBudget).toBe(1);
   const weights = adapters.map(
     ({ receipt }) => (receipt as { metrics: { klBeta: number } }).metrics.klBeta / 0.001,
   );
