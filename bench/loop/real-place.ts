@@ -32,6 +32,7 @@ const GATE_QUESTIONS = 600;
 const ROLLOUT = {
   'retrieval.kind': 'hybrid',
   'retrieval.timeoutMs': 60_000,
+  'rollout.turnTokens': 128,
   'rollout.passageTokens': 128,
   'rollout.observationTokens': 400,
   'rollout.actionBudget': 3,
