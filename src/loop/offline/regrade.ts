@@ -19,7 +19,7 @@ import { COMPARED } from '../online/rewards.js';
 
 export type RegradeStore = Pick<
   TrajectoryStore,
-  'list' | 'read' | 'feedbackOf' | 'feedbackSince' | 'setGrades'
+  'list' | 'read' | 'texts' | 'feedbackOf' | 'lastWordsOf' | 'feedbackSince' | 'setGrades'
 >;
 
 export interface RegradeOptions extends GradeOptions {

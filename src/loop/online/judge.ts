@@ -153,7 +153,7 @@ export class Judge {
       pairs,
       alpha: alphaOfAttempt(gate.alpha, state.stretch.attempts + 1),
       kl: await measures.kl(working.slice(0, KL_ANSWERS), version, start, signal),
-      deletedRecords: deletedAlong(await this.house.store.adapters(), version, state.live),
+      deletedRecords: await deletedAlong(this.house.store, version, state.live),
       confirmation,
     };
   }

@@ -36,7 +36,7 @@ export interface LabelSettings {
   readonly withUnlabelled: boolean;
 }
 
-export type LabelStore = Pick<TrajectoryStore, 'feedbackSince' | 'feedbackOf' | 'list' | 'read'>;
+export type LabelStore = Pick<TrajectoryStore, 'feedbackSince' | 'lastWordsOf' | 'list' | 'texts'>;
 
 const AT_ONCE = 200;
 /** Sweeps in which all that is known is looked up once more, so that what was deleted goes though no step chooses it. */
@@ -223,7 +223,7 @@ export class LabelIndex {
   async #read(ids: readonly string[]): Promise<LabelledAnswer[]> {
     const heads = await this.store.list({ ids }, { limit: ids.length, order: 'oldest' });
     const entries = new Map<string, FeedbackEntry[]>(ids.map((id) => [id, []]));
-    const said = await this.store.feedbackOf(ids);
+    const said = await this.store.lastWordsOf(ids);
     for (const entry of said) entries.get(entry.trajectoryId)?.push(entry);
     if (this.#preferences.keep(ids, said)) this.#revision++;
     const wanted = heads
@@ -261,28 +261,34 @@ export class LabelIndex {
       if (known === undefined) unread.push(id);
       else texts.set(id, known);
     }
-    for (const { record, notes } of unread.length > 0 ? await this.store.read(unread) : [])
-      texts.set(record.id, {
-        ...splitOf(record.question),
-        answer: record.answer,
-        messages: notes.messages.length > 0 ? notes.messages : [{ role: 'user', content: record.question }],
+    for (const { id, question, answer, messages } of unread.length > 0 ? await this.store.texts(unread) : [])
+      texts.set(id, {
+        ...splitOf(question),
+        answer,
+        messages: messages.length > 0 ? messages : [{ role: 'user', content: question }],
       });
     return texts;
   }
 
   /** New answers of users, whether anybody said something of them or not. */
   async #followRecords(): Promise<void> {
+    const filter = { notSource: NOT_TAUGHT.source };
+    if (this.#lastRecord === 0) {
+      // What is older would be read to be forgotten again.
+      const [last] = await this.store.list(filter, { order: 'newest', limit: 1, skip: MOST_UNLABELLED });
+      this.#lastRecord = last?.sequence ?? 0;
+    }
     for (;;) {
       const page = { cursor: this.#lastRecord, limit: AT_ONCE, order: 'oldest' } as const;
-      const heads = await this.store.list({}, page);
+      const heads = await this.store.list(filter, page);
       const last = heads.at(-1);
-      if (last === undefined) break;
-      const unread = heads.filter(({ id, source }) => source !== NOT_TAUGHT.source && !this.#answers.has(id));
+      if (last === undefined) return;
+      const unread = heads.filter(({ id }) => !this.#answers.has(id));
       if (unread.length > 0) await this.#read(unread.map(({ id }) => id));
       this.#lastRecord = last.sequence;
+      const open = this.unlabelled().filter(({ head }) => !this.#paired.has(head.id));
+      for (const { head } of open.slice(0, Math.max(0, open.length - MOST_UNLABELLED))) this.#forget(head.id);
     }
-    const open = this.unlabelled().filter(({ head }) => !this.#paired.has(head.id));
-    for (const { head } of open.slice(0, Math.max(0, open.length - MOST_UNLABELLED))) this.#forget(head.id);
   }
 
   /** Forgets those that the store has not. @returns those that it has */
@@ -302,7 +308,10 @@ export class LabelIndex {
     const isPaired = this.#paired.delete(id);
     if (isKnown) this.#forgotten++;
     if (isPaired) this.#preferences.forget(id);
-    if (isKnown || isPaired) this.#revision++;
+    if (!isKnown && !isPaired) return;
+    this.#revision++;
+    // Lists hold texts: with an answer that was deleted they go too, whether or not anybody asks for them again.
+    this.#made.clear();
   }
 }
 

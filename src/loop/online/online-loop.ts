@@ -277,7 +277,7 @@ export class OnlineLoop implements LoopControl {
     const { passed, ledger, live } = this.state;
     if (passed === null) return false;
     const isCandidate = passed.version === ledger?.version && passed.version !== live;
-    const deleted = isCandidate ? deletedAlong(await this.house.store.adapters(), passed.version, live) : 0;
+    const deleted = isCandidate ? await deletedAlong(this.house.store, passed.version, live) : 0;
     if (!isCandidate || deleted > 0) {
       const again = isCandidate ? { stepsSinceGate: this.house.settings.gateEvery } : {};
       this.state = { ...this.state, passed: null, ...again };

@@ -235,31 +235,18 @@ export class Publisher {
 
   /** All steps between the live version and the candidate. */
   async #receipt({ ledger, live, lastGate, start }: LoopState, orderedBy: string | null): Promise<Receipt> {
-    const adapters = new Map((await this.house.store.adapters()).map((item) => [item.digest, item]));
-    const steps: string[] = [];
-    const ids: string[] = [];
-    const seeds: number[] = [];
-    let metrics: Receipt['metrics'] = {};
-    let at = ledger?.version ?? null;
-    while (at !== null && at !== live && at !== start && !steps.includes(at)) {
-      const found = adapters.get(at);
-      if (found === undefined) break;
-      const receipt = found.receipt as Partial<StepReceipt> | null;
-      if (steps.length === 0) metrics = receipt?.metrics ?? {};
-      steps.unshift(at);
-      ids.unshift(...found.trajectoryIds);
-      if (receipt?.seed !== undefined) seeds.unshift(receipt.seed);
-      at = found.parentDigest;
-    }
+    const line =
+      ledger === null ? [] : (await this.house.store.lineOf(ledger.version, [live, start])).reverse();
+    const receipts = line.map(({ receipt }) => receipt as Partial<StepReceipt> | null);
     return {
       version: ledger?.version ?? live,
       parent: live,
-      steps,
-      trajectoryIds: [...new Set(ids)],
-      seeds: [...new Set(seeds)],
+      steps: line.map(({ digest }) => digest),
+      trajectoryIds: [...new Set(line.flatMap(({ trajectoryIds }) => trajectoryIds))],
+      seeds: [...new Set(receipts.flatMap((receipt) => receipt?.seed ?? []))],
       configDigest: this.house.configDigest,
       indexSnapshotId: this.house.training.retriever?.snapshotId ?? null,
-      metrics,
+      metrics: receipts.at(-1)?.metrics ?? {},
       gate: (lastGate?.tests ?? []) as Receipt['gate'],
       publishedBy: 'the loop',
       orderedBy,

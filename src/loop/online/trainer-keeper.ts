@@ -141,12 +141,16 @@ export class TrainerKeeper {
 
   /** Stored answers that any step was trained on. One whose question alone was rolled out again is not among them. */
   async usedRecords(): Promise<Set<string>> {
-    const adapters = await this.house.store.adapters();
-    return new Set(
-      adapters.flatMap(
-        ({ receipt, trajectoryIds }) => (receipt as Partial<StepReceipt> | null)?.asGiven ?? trajectoryIds,
-      ),
-    );
+    const { store } = this.house;
+    const used = new Set<string>();
+    for (const { digest, parentDigest, receipt } of await store.adapterHeads()) {
+      const given = (receipt as Partial<StepReceipt> | null)?.asGiven;
+      // Steps of earlier builds do not tell the two apart.
+      const ids =
+        given ?? (await store.lineOf(digest, parentDigest === null ? [] : [parentDigest]))[0]?.trajectoryIds;
+      for (const id of ids ?? []) used.add(id);
+    }
+    return used;
   }
 
   async close(): Promise<void> {

@@ -6,7 +6,7 @@ import { sha256Hex } from '../../util/digest.js';
 import type { AuditFault } from '../audit.js';
 import type { TokenOrigin, TrajectoryRecord } from '../record.js';
 import type { BodyRow, TrajectoryRow } from './tables.js';
-import type { RecordNotes, RecordSource, StoredHead, StoredTrajectory } from './types.js';
+import type { RecordNotes, RecordSource, StoredHead, StoredTexts, StoredTrajectory } from './types.js';
 
 /** Order of the codes in the blob; only ever appended to. */
 const ORIGINS: readonly TokenOrigin[] = ['prompt', 'policy', 'policyInformation', 'environment'];
@@ -162,6 +162,12 @@ export function decodeRecord(
       originId: row.origin_id,
     },
   };
+}
+
+/** Of the body's details alone. */
+export function decodeTexts(id: string, details: string): StoredTexts {
+  const { question, answer, notes } = JSON.parse(details) as Details;
+  return { id, question, answer, messages: notes.messages };
 }
 
 const floats = (values: readonly number[]): Uint8Array => bytesOf(Float32Array.from(values));

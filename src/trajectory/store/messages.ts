@@ -7,8 +7,10 @@ import type { EncodedRecord } from './codec.js';
 import type { DeletionOrder } from './deletion-order.js';
 import type { PruneReport, Retention } from './queries/deletion.js';
 import type { FeedbackDraft } from './queries/feedback.js';
+import type { Line } from './queries/lineage.js';
 import type { GradeInput } from './queries/records.js';
 import type {
+  AdapterHead,
   AdapterRecord,
   BatchInput,
   DeletionReport,
@@ -24,6 +26,7 @@ import type {
   StepOutcome,
   StoreCounts,
   StoredHead,
+  StoredTexts,
   StoredTrajectory,
 } from './types.js';
 
@@ -104,13 +107,17 @@ export interface StoreMethods {
   readonly audit: Method<AuditRequest, AuditSummary, { readonly checked: number }>;
   readonly list: Method<{ readonly filter: RecordFilter; readonly page: Page }, StoredHead[]>;
   readonly read: Method<readonly string[], StoredTrajectory[]>;
+  readonly texts: Method<readonly string[], StoredTexts[]>;
   readonly feedbackOf: Method<readonly string[], FeedbackEntry[]>;
+  readonly lastWordsOf: Method<readonly string[], FeedbackEntry[]>;
   readonly feedbackSince: Method<{ readonly sequence: number; readonly limit: number }, FeedbackEntry[]>;
   readonly keys: Method<void, KeyRecord[]>;
   readonly readBatch: Method<string, BatchInput | null>;
   readonly readDocument: Method<string, unknown>;
   readonly readDocumentsUnder: Method<string, Readonly<Record<string, unknown>>>;
   readonly adapters: Method<void, AdapterRecord[]>;
+  readonly adapterHeads: Method<void, AdapterHead[]>;
+  readonly lineOf: Method<Line, AdapterRecord[]>;
   readonly adaptersReachedBy: Method<readonly string[], ReachedAdapter[]>;
   readonly counts: Method<void, StoreCounts>;
 }

@@ -167,4 +167,16 @@ const origins: Migration = {
   },
 };
 
-export const MIGRATIONS: readonly Migration[] = [records, feedback, keys, lineage, origins];
+/** What retention looks at: the oldest of a kind, and how much there is of all. */
+const sources: Migration = {
+  name: 'order of retention',
+  async up({ schema }) {
+    await schema
+      .createIndex('trajectories_retention')
+      .on('trajectories')
+      .columns(['source', 'sequence', 'bytes'])
+      .execute();
+  },
+};
+
+export const MIGRATIONS: readonly Migration[] = [records, feedback, keys, lineage, origins, sources];

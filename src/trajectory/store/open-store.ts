@@ -8,6 +8,7 @@ import type { StorageSettings } from '../../storage/index.js';
 import { encodeRecord } from './codec.js';
 import { deletionOrder } from './deletion-order.js';
 import type { StoreMethods, StoreWorkerData, WriteKind, Writes } from './messages.js';
+import type { PruneReport, Retention } from './queries/deletion.js';
 import type { TrajectoryStore } from './store.js';
 import type { DeletionReport, FeedbackInput, RecordFilter } from './types.js';
 import { createWriteQueue } from './write-queue.js';
@@ -91,10 +92,12 @@ export function openTrajectoryStore(options: StoreOptions): TrajectoryStore {
     delete: deleteRecords,
     async prune(retention) {
       let removed = 0;
-      for (;;) {
-        const report = await write('prune', retention);
+      for (let excess: number | null = null; ; ) {
+        const known: Retention = excess === null ? retention : { ...retention, excess };
+        const report: PruneReport = await write('prune', known);
         removed += report.removed;
         if (!report.more) return removed;
+        excess = report.excess;
       }
     },
     createKey: async (key) => void (await write('createKey', key)),
@@ -122,13 +125,17 @@ export function openTrajectoryStore(options: StoreOptions): TrajectoryStore {
     list: (filter, page) => read('list', { filter, page }),
     read: (ids) => read('read', ids),
     get: async (id) => (await read('read', [id]))[0] ?? null,
+    texts: (ids) => read('texts', ids),
     feedbackOf: (ids) => read('feedbackOf', ids),
+    lastWordsOf: (ids) => read('lastWordsOf', ids),
     feedbackSince: (sequence, limit) => read('feedbackSince', { sequence, limit }),
     keys: () => read('keys', undefined),
     readBatch: (id) => read('readBatch', id),
     readDocument: (name) => read('readDocument', name),
     readDocumentsUnder: (prefix) => read('readDocumentsUnder', prefix),
     adapters: () => read('adapters', undefined),
+    adapterHeads: () => read('adapterHeads', undefined),
+    lineOf: (version, until) => read('lineOf', { version, until }),
     adaptersReachedBy: (ids) => read('adaptersReachedBy', ids),
     counts: () => read('counts', undefined),
     async close() {

@@ -5,6 +5,7 @@ import type { Auditor, AuditSummary } from './messages.js';
 import type { Retention } from './queries/deletion.js';
 import type { GradeInput } from './queries/records.js';
 import type {
+  AdapterHead,
   AdapterRecord,
   BatchInput,
   DeletionReport,
@@ -21,6 +22,7 @@ import type {
   StepOutcome,
   StoreCounts,
   StoredHead,
+  StoredTexts,
   StoredTrajectory,
 } from './types.js';
 import type { QueueHealth } from './write-queue.js';
@@ -45,7 +47,11 @@ export interface TrajectoryStore {
    * @returns whether the id is new
    */
   putRollout(record: TrajectoryRecord, notes: RecordNotes, origin: string): Promise<boolean>;
-  /** @throws {NotFoundError} no such answer; {InvalidInputError} the idempotency key was used for something else */
+  /**
+   * Adds nothing where it was sent before, under its idempotency key or as what this key said of the answer last.
+   * @throws {NotFoundError} no such answer; {InvalidInputError} the idempotency key was used for something else, or the key has
+   *   said more of the answer than anybody needs
+   */
   addFeedback(input: FeedbackInput): Promise<FeedbackOutcome>;
   /**
    * Takes an entry in from an export, under its id and as nobody's word of rank; one that is here already stays as it is.
@@ -76,7 +82,11 @@ export interface TrajectoryStore {
    * @throws {ConflictError} another document than expected is there
    */
   commitStep(step: StepInput): Promise<StepOutcome>;
+  /** All of them, with their records: for people, not for each round of a loop. */
   adapters(): Promise<AdapterRecord[]>;
+  adapterHeads(): Promise<AdapterHead[]>;
+  /** A version and those it comes from, newest first, down to one of `until`, which is left out. */
+  lineOf(version: string, until: readonly string[]): Promise<AdapterRecord[]>;
   adaptersReachedBy(ids: readonly string[]): Promise<ReachedAdapter[]>;
   /**
    * States of others by name; null removes one.
@@ -104,8 +114,12 @@ export interface TrajectoryStore {
   read(ids: readonly string[]): Promise<StoredTrajectory[]>;
   /** Null where there is none. */
   get(id: string): Promise<StoredTrajectory | null>;
+  /** What was asked and answered, in any order; a small part of what `read` gives. */
+  texts(ids: readonly string[]): Promise<StoredTexts[]>;
   /** In the order in which they came. */
   feedbackOf(ids: readonly string[]): Promise<FeedbackEntry[]>;
+  /** Of these the ones that labels and comparisons rest on: each key's last word of each kind. */
+  lastWordsOf(ids: readonly string[]): Promise<FeedbackEntry[]>;
   /** Entries after one, so that a reader can follow. */
   feedbackSince(sequence: number, limit: number): Promise<FeedbackEntry[]>;
   counts(): Promise<StoreCounts>;

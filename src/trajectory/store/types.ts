@@ -78,6 +78,14 @@ export interface StoredHead {
   readonly grade: Grade | null;
 }
 
+/** What was asked and answered, whole, without the tokens. */
+export interface StoredTexts {
+  readonly id: string;
+  readonly question: string;
+  readonly answer: string | null;
+  readonly messages: readonly StoredMessage[];
+}
+
 export interface StoredTrajectory {
   readonly head: StoredHead;
   readonly record: TrajectoryRecord;
@@ -125,6 +133,8 @@ export interface RecordFilter {
   readonly keyId?: string;
   readonly method?: string;
   readonly source?: RecordSource;
+  /** All but those of this source. */
+  readonly notSource?: RecordSource;
   readonly auditState?: AuditState;
   readonly questionDigest?: string;
   readonly adapterVersion?: string;
@@ -139,6 +149,8 @@ export interface Page {
   /** Records stored after this one (`order: 'oldest'`) or before it (`newest`). */
   readonly cursor?: number;
   readonly limit: number;
+  /** So many of them are passed over. */
+  readonly skip?: number;
   readonly order: 'oldest' | 'newest';
 }
 
@@ -201,6 +213,9 @@ export interface AdapterRecord extends AdapterInput {
   /** Records it was trained on that people had deleted since; those that only grew old do not count. */
   readonly deletedRecords: number;
 }
+
+/** Without the records: these can be many. */
+export type AdapterHead = Omit<AdapterRecord, 'trajectoryIds'>;
 
 export const SCOPES = ['ask', 'feedback', 'admin'] as const;
 export type Scope = (typeof SCOPES)[number];

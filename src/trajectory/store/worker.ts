@@ -8,16 +8,18 @@ import { applyWrites } from './apply.js';
 import { createRecordAudit, type RecordAudit } from './auditing.js';
 import type { AuditSummary, StoreMethods, StoreWorkerData } from './messages.js';
 import { MIGRATIONS } from './migrations.js';
-import { feedbackOf, feedbackSince } from './queries/feedback.js';
+import { feedbackOf, feedbackSince, lastWordsOf } from './queries/feedback.js';
 import { listKeys } from './queries/keys.js';
 import {
+  adapterHeads,
   adaptersReachedBy,
+  lineOf,
   listAdapters,
   readBatch,
   readDocument,
   readDocumentsUnder,
 } from './queries/lineage.js';
-import { countAll, listRecords, matchingIds, readRecords, setAudit } from './queries/records.js';
+import { countAll, listRecords, matchingIds, readRecords, readTexts, setAudit } from './queries/records.js';
 import type { StoreQuery, StoreTables } from './tables.js';
 import type { RecordFilter } from './types.js';
 
@@ -45,13 +47,17 @@ serveWorker<StoreMethods, StoreWorkerData>(({ storage, auditor }) => {
       audit: ({ filter }, { signal, emit }) => auditAll(using, audit, filter, signal, emit),
       list: reading((query, { filter, page }) => listRecords(query, filter, page)),
       read: reading(readRecords),
+      texts: reading(readTexts),
       feedbackOf: reading(feedbackOf),
+      lastWordsOf: reading(lastWordsOf),
       feedbackSince: reading((query, { sequence, limit }) => feedbackSince(query, sequence, limit)),
       keys: reading(listKeys),
       readBatch: reading(readBatch),
       readDocument: reading(readDocument),
       readDocumentsUnder: reading(readDocumentsUnder),
       adapters: reading(listAdapters),
+      adapterHeads: reading(adapterHeads),
+      lineOf: reading(lineOf),
       adaptersReachedBy: reading(adaptersReachedBy),
       counts: () =>
         using(async (database) => ({

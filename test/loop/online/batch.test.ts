@@ -173,10 +173,13 @@ test('answers longer than the trainer takes are left out with a reason, unread',
 
 test('a record whose question alone was rolled out again is not one that was trained on, after a restart either', async () => {
   const receipt = { kind: 'loop-step', asGiven: ['pair'] };
-  const adapters = [
-    { trajectoryIds: ['rolled', 'origin', 'pair'], receipt },
-    { trajectoryIds: ['from a version before'], receipt: null },
+  const heads = [
+    { digest: 'new', parentDigest: 'old', receipt },
+    { digest: 'old', parentDigest: 'base', receipt: null },
   ];
-  const keeper = new TrainerKeeper({ store: { adapters: async () => adapters } } as unknown as LoopHouse);
+  const lineOf = jest.fn(async () => [{ trajectoryIds: ['from a version before'] }]);
+  const fake = { adapterHeads: async () => heads, lineOf };
+  const keeper = new TrainerKeeper({ store: fake } as unknown as LoopHouse);
   expect([...(await keeper.usedRecords())].sort()).toEqual(['from a version before', 'pair']);
+  expect(lineOf.mock.calls).toEqual([['old', ['base']]]);
 });

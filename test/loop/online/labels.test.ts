@@ -3,14 +3,16 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { GateMeasures } from '../../../src/loop/online/gate/measure.js';
 import { isHeldOut, questionKey } from '../../../src/loop/online/gate/questions.js';
 import type { LoopHouse } from '../../../src/loop/online/house.js';
 import { Judge } from '../../../src/loop/online/judge.js';
-import { LabelIndex } from '../../../src/loop/online/labels.js';
+import { LabelIndex, type LabelStore } from '../../../src/loop/online/labels.js';
 import type { Versions } from '../../../src/loop/online/publish.js';
 import { unusedLabels } from '../../../src/loop/online/unused.js';
-import { openTrajectoryStore, type TrajectoryStore } from '../../../src/trajectory/index.js';
+import { openTrajectoryStore, type StoredHead, type TrajectoryStore } from '../../../src/trajectory/index.js';
 import { feedback, MODEL, makeRecord, notes, TOKENIZER } from '../../trajectory/store/support.js';
 
 let folder: string;
@@ -180,7 +182,7 @@ test('who calls an answer right stands behind the gold answer that it is, and be
   expect(labels.toJudge()).toEqual([]);
 });
 
-test.each(['list', 'read', 'feedbackOf'] as const)(
+test.each(['list', 'texts', 'lastWordsOf'] as const)(
   'what was said while "%s" fails is heard by the next refresh',
   async (name) => {
     const labels = indexOf(false);
@@ -202,11 +204,11 @@ test('answers that nobody labelled, and labels read before, outlast a failed rea
   await answered('a', FIRST);
   await store.addFeedback(feedback('a', { reward: 1 }));
   await answered('b', SECOND);
-  const { read } = store;
+  const { texts } = store;
   // The second one is that of records without a label.
   jest
-    .spyOn(store, 'read')
-    .mockImplementationOnce((ids) => read.call(store, ids))
+    .spyOn(store, 'texts')
+    .mockImplementationOnce((ids) => texts.call(store, ids))
     .mockRejectedValueOnce(new Error('the store is away'));
   await expect(labels.refresh()).rejects.toThrow('the store is away');
   expect((await labels.refresh()).map(({ head }) => head.id)).toEqual(['a']);
@@ -346,4 +348,50 @@ test('a question that cannot be asked is neither rolled out nor judged by; anoth
   await store.addFeedback(feedback('other', { goldAnswers: ['Paris'] }));
   await labels.refresh();
   expect([...labels.toReplay().values()].map(({ head }) => head.id)).toEqual(['other']);
+});
+
+test('of very many answers that nobody labelled the newest are known, and no older one is read', async () => {
+  const count = 50_000;
+  const headAt = (sequence: number) =>
+    ({ id: `id-${sequence}`, sequence, source: 'serve', method: 'search-r1', userKey: null }) as StoredHead;
+  let held = 0;
+  let texts = 0;
+  const many: LabelStore = {
+    feedbackSince: async () => [],
+    lastWordsOf: async () => [],
+    list: async ({ ids }, { cursor = 0, limit, order, skip = 0 }) => {
+      if (ids !== undefined) return ids.map((id) => headAt(Number(id.slice(3))));
+      if (order === 'newest') return [headAt(count - skip)];
+      const left = Math.min(limit, count - cursor);
+      return Array.from({ length: left }, (_, i) => headAt(cursor + 1 + i));
+    },
+    texts: async (ids) => {
+      texts += ids.length;
+      held = Math.max(held, labels.unlabelled().length + ids.length);
+      return ids.map((id) => ({ id, question: id, answer: 'x', messages: [] }));
+    },
+  };
+  const labels = new LabelIndex(many, { reserved: new Set(), withUnlabelled: true });
+  await labels.refresh();
+  const known = labels.unlabelled();
+  expect([known.length, known[0]?.head.id, known.at(-1)?.head.id]).toEqual([20_000, 'id-30001', 'id-50000']);
+  expect(held).toBeLessThanOrEqual(20_200);
+  expect(texts).toBe(20_000);
+});
+
+test('lists that nobody asks for again hold no text of an answer that was deleted', async () => {
+  const labels = indexOf(false);
+  await answered('a', FIRST, 'a secret');
+  await store.addFeedback(feedback('a', { rating: 1 }));
+  await labels.refresh();
+  const gone = new WeakRef(labels.answers()[0] as object);
+  await store.delete({ ids: ['a'] });
+  await labels.sweep();
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  for (let tries = 0; tries < 50 && gone.deref() !== undefined; tries++) {
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    collect();
+  }
+  expect(gone.deref()).toBeUndefined();
 });

@@ -476,17 +476,6 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (kind) => {
     }
   });
 
-  test('retention by age and by size takes the oldest', async () => {
-    for (let at = 0; at < 6; at++) await store.put(makeRecord(`r${at}`, { createdAt: at * 1000 }), notes());
-    const left = async () => (await store.list({}, { limit: 100, order: 'oldest' })).map(({ id }) => id);
-    expect(await store.prune({ createdBefore: null, maxBytes: null })).toBe(0);
-    expect(await store.prune({ createdBefore: 2000, maxBytes: null })).toBe(2);
-    expect(await left()).toEqual(['r2', 'r3', 'r4', 'r5']);
-    const { recordBytes } = await store.counts();
-    expect(await store.prune({ createdBefore: null, maxBytes: Math.ceil(recordBytes / 2) })).toBe(2);
-    expect(await left()).toEqual(['r4', 'r5']);
-  });
-
   test('one write at fault does not cost the others', async () => {
     const results = await Promise.allSettled([
       store.put(makeRecord('a'), notes()),

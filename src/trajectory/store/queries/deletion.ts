@@ -2,12 +2,12 @@
 
 import { type DeletionOrder, REPORTS } from '../deletion-order.js';
 import type { StoreQuery } from '../tables.js';
-import type { DeletionReport } from '../types.js';
+import type { DeletionReport, RecordFilter } from '../types.js';
 import { inChunks } from './chunks.js';
 import { noteDeleted } from './deleted.js';
 import { deleteFeedbackBy } from './feedback-of-key.js';
 import { adaptersReachedBy, countDeleted, forgetMembers, putDocuments, readDocument } from './lineage.js';
-import { matchingIds, rolloutsOf } from './records.js';
+import { matching, matchingIds, rolloutsOf } from './records.js';
 
 /** Records taken away in one transaction by retention. */
 const PRUNED_AT_ONCE = 500;
@@ -88,14 +88,18 @@ async function removeRecords(
 export interface Retention {
   /** Records made before this time go. */
   readonly createdBefore: number | null;
-  /** Beyond so many bytes of records the oldest go. */
+  /** Beyond so many bytes of records some go: rollouts of the loop first, then what nobody labelled, each the oldest first. */
   readonly maxBytes: number | null;
+  /** Bytes beyond, as the last report said; absent: they are counted. */
+  readonly excess?: number;
 }
 
 export interface PruneReport {
   readonly removed: number;
-  /** There is more to remove: call again. */
+  /** There is more to remove: call again, with `excess`. */
   readonly more: boolean;
+  /** Bytes that are still beyond the limit; null where nobody counted them yet. */
+  readonly excess: number | null;
 }
 
 /**
@@ -105,31 +109,54 @@ export interface PruneReport {
 export async function pruneRecords(query: StoreQuery, retention: Retention): Promise<PruneReport> {
   const { createdBefore, maxBytes } = retention;
   const old = createdBefore === null ? [] : await matchingIds(query, { createdBefore }, PRUNED_AT_ONCE);
-  const chosen = old.length > 0 || maxBytes === null ? old : await overflow(query, maxBytes);
-  if (chosen.length === 0) return { removed: 0, more: false };
-  const ids = await withRollouts(query, chosen);
-  await removeRecords(query, ids);
-  return { removed: ids.length, more: true };
+  if (old.length > 0) return { ...(await pruned(query, old)), excess: null };
+  const excess = maxBytes === null ? 0 : (retention.excess ?? (await bytesOf(query)) - maxBytes);
+  const chosen = excess > 0 ? await leastMissed(query, excess) : [];
+  if (chosen.length === 0) return { removed: 0, more: false, excess };
+  const { bytes, ...report } = await pruned(query, chosen);
+  return { ...report, excess: excess - bytes };
 }
 
-async function overflow(query: StoreQuery, maxBytes: number): Promise<string[]> {
-  const { total } = await query
-    .selectFrom('trajectories')
-    .select(({ fn }) => fn.sum<number | null>('bytes').as('total'))
-    .executeTakeFirstOrThrow();
-  let excess = (total ?? 0) - maxBytes;
-  if (excess <= 0) return [];
-  const oldest = await query
-    .selectFrom('trajectories')
-    .select(['id', 'bytes'])
-    .orderBy('sequence')
-    .limit(PRUNED_AT_ONCE)
-    .execute();
-  const ids: string[] = [];
-  for (const { id, bytes } of oldest) {
-    if (excess <= 0) break;
-    ids.push(id);
-    excess -= bytes;
+async function pruned(query: StoreQuery, chosen: readonly string[]) {
+  const ids = await withRollouts(query, chosen);
+  const bytes = await bytesOf(query, ids);
+  await removeRecords(query, ids);
+  return { removed: ids.length, more: true, bytes };
+}
+
+/** @param ids  default: all records */
+async function bytesOf(query: StoreQuery, ids?: readonly string[]): Promise<number> {
+  const all = query.selectFrom('trajectories').select(({ fn }) => fn.sum<number | null>('bytes').as('total'));
+  if (ids === undefined) return (await all.executeTakeFirstOrThrow()).total ?? 0;
+  let sum = 0;
+  for (const some of inChunks(ids))
+    sum += (await all.where('id', 'in', some).executeTakeFirstOrThrow()).total ?? 0;
+  return sum;
+}
+
+/** What a loop can make again goes before what it cannot, and what people said of goes last. */
+const BY_WORTH: readonly RecordFilter[] = [
+  { source: 'train' },
+  { notSource: 'train', labelled: false },
+  { notSource: 'train' },
+];
+
+/** Ids of records of one kind whose bytes make up for the excess, where these are few enough for one transaction. */
+async function leastMissed(query: StoreQuery, excess: number): Promise<string[]> {
+  for (const filter of BY_WORTH) {
+    const oldest = await matching(query, filter)
+      .select(['id', 'bytes'])
+      .orderBy('sequence')
+      .limit(PRUNED_AT_ONCE)
+      .execute();
+    const ids: string[] = [];
+    let left = excess;
+    for (const { id, bytes } of oldest) {
+      if (left <= 0) break;
+      ids.push(id);
+      left -= bytes;
+    }
+    if (ids.length > 0) return ids;
   }
-  return ids;
+  return [];
 }

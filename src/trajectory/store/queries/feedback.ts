@@ -1,6 +1,6 @@
 // What people and programs said of an answer. Entries are only ever added; the label is worked out from all of them.
 
-import type { Insertable, Selectable } from 'kysely';
+import { type Insertable, type Selectable, sql } from 'kysely';
 import { InvalidInputError, NotFoundError } from '../../../errors.js';
 import { canonicalJson, sha256Hex } from '../../../util/digest.js';
 import type { FeedbackRow, StoreQuery } from '../tables.js';
@@ -24,12 +24,42 @@ export async function addFeedback(query: StoreQuery, draft: FeedbackDraft): Prom
   const before = await repetition(query, row);
   if (before !== null) return { entry: before, repeated: true };
   await checkTargets(query, input);
+  const last = input.role === 'import' ? null : await lastOfKey(query, row);
+  if (last !== null) return { entry: last, repeated: true };
   const { sequence } = await query
     .insertInto('feedback')
     .values(row)
     .returning('sequence')
     .executeTakeFirstOrThrow();
   return { entry: entryOf({ ...row, sequence } as Selectable<FeedbackRow>), repeated: false };
+}
+
+/** A key that means something new says it in fewer words; each is read again whenever the answer is looked at. */
+const MOST_OF_KEY = 100;
+
+/**
+ * The entry that the key made last of the answer where that says the same: nothing is new then.
+ * @throws {InvalidInputError} the key has said too much of it
+ */
+async function lastOfKey(
+  query: StoreQuery,
+  { trajectory_id, key_id, request_digest }: Insertable<FeedbackRow>,
+): Promise<FeedbackEntry | null> {
+  const rows = await query
+    .selectFrom('feedback')
+    .selectAll()
+    .where('trajectory_id', '=', trajectory_id)
+    .where('key_id', '=', key_id)
+    .orderBy('sequence', 'desc')
+    .limit(MOST_OF_KEY)
+    .execute();
+  const [last] = rows;
+  if (last !== undefined && last.request_digest === request_digest) return entryOf(last);
+  if (rows.length < MOST_OF_KEY) return null;
+  throw new InvalidInputError(
+    `id: expected at most ${MOST_OF_KEY} entries of one key about an answer; ${key_id} has made so many about "${trajectory_id}"`,
+    'id',
+  );
 }
 
 /** Entries of these records in the order in which they came. */
@@ -46,6 +76,37 @@ export async function feedbackOf(query: StoreQuery, ids: readonly string[]): Pro
   }
   return entries;
 }
+
+/**
+ * Of the entries of these records the last of each key that rates, the last that names right answers, and for each other answer the
+ * last that prefers this one: all that labels are worked out from, however often a key repeats itself.
+ */
+export async function lastWordsOf(query: StoreQuery, ids: readonly string[]): Promise<FeedbackEntry[]> {
+  const entries: FeedbackEntry[] = [];
+  for (const some of inChunks(ids)) {
+    const last = query
+      .selectFrom('feedback')
+      .select(({ fn }) => fn.max('sequence').as('sequence'))
+      .where('trajectory_id', 'in', some)
+      .groupBy(['trajectory_id', 'key_id']);
+    const rows = await query
+      .selectFrom('feedback')
+      .selectAll()
+      .where(({ or, eb }) =>
+        or([
+          eb('sequence', 'in', last.where(IS_RATED)),
+          eb('sequence', 'in', last.where('gold_answers', '<>', '[]')),
+          eb('sequence', 'in', last.where('preferred_over', 'is not', null).groupBy('preferred_over')),
+        ]),
+      )
+      .orderBy('sequence')
+      .execute();
+    entries.push(...rows.map(entryOf));
+  }
+  return entries;
+}
+
+const IS_RATED = sql<boolean>`coalesce(reward, rating) is not null`;
 
 /** Entries added after one, so that a reader can follow. */
 export async function feedbackSince(

@@ -1,9 +1,11 @@
 // Which records a training step used, which adapter came of it, and what others keep beside it.
 
+import type { Selectable } from 'kysely';
 import { ConflictError } from '../../../errors.js';
 import { canonicalJson } from '../../../util/digest.js';
-import type { StoreQuery } from '../tables.js';
+import type { StoreQuery, StoreTables } from '../tables.js';
 import type {
+  AdapterHead,
   AdapterRecord,
   BatchInput,
   DocumentsInput,
@@ -132,24 +134,66 @@ export async function readDocumentsUnder(
 }
 
 /** All adapter versions that a step made, oldest first. */
-export async function listAdapters(query: StoreQuery): Promise<AdapterRecord[]> {
+export async function adapterHeads(query: StoreQuery): Promise<AdapterHead[]> {
   const rows = await query
     .selectFrom('adapters')
     .selectAll()
     .orderBy('created_at')
     .orderBy('digest')
     .execute();
-  const members = await query.selectFrom('adapter_members').selectAll().orderBy('trajectory_id').execute();
-  const byDigest = new Map<string, string[]>(rows.map(({ digest }) => [digest, []]));
-  for (const { adapter_digest, trajectory_id } of members) byDigest.get(adapter_digest)?.push(trajectory_id);
-  return rows.map((row) => ({
-    digest: row.digest,
-    parentDigest: row.parent_digest,
-    createdAt: row.created_at,
-    receipt: JSON.parse(row.receipt) as unknown,
-    trajectoryIds: byDigest.get(row.digest) ?? [],
-    deletedRecords: row.deleted_members,
-  }));
+  return rows.map(headOf);
+}
+
+export async function listAdapters(query: StoreQuery): Promise<AdapterRecord[]> {
+  return withMembers(query, await adapterHeads(query));
+}
+
+export interface Line {
+  readonly version: string;
+  /** Where it ends; left out itself. */
+  readonly until: readonly string[];
+}
+
+/** A version and those it comes from, newest first, as far as steps made them. */
+export async function lineOf(query: StoreQuery, { version, until }: Line): Promise<AdapterRecord[]> {
+  const line = new Map<string, AdapterHead>();
+  for (let at: string | null = version; at !== null && !until.includes(at) && !line.has(at); ) {
+    const row = await query.selectFrom('adapters').selectAll().where('digest', '=', at).executeTakeFirst();
+    if (row === undefined) break;
+    line.set(at, headOf(row));
+    at = row.parent_digest;
+  }
+  return withMembers(query, [...line.values()]);
+}
+
+const headOf = (row: Selectable<StoreTables['adapters']>): AdapterHead => ({
+  digest: row.digest,
+  parentDigest: row.parent_digest,
+  createdAt: row.created_at,
+  receipt: JSON.parse(row.receipt) as unknown,
+  deletedRecords: row.deleted_members,
+});
+
+async function withMembers(query: StoreQuery, heads: readonly AdapterHead[]): Promise<AdapterRecord[]> {
+  const members = await membersOf(
+    query,
+    heads.map(({ digest }) => digest),
+  );
+  return heads.map((head) => ({ ...head, trajectoryIds: members.get(head.digest) ?? [] }));
+}
+
+async function membersOf(query: StoreQuery, digests: readonly string[]): Promise<Map<string, string[]>> {
+  const members = new Map<string, string[]>(digests.map((digest) => [digest, []]));
+  for (const some of inChunks(digests)) {
+    const rows = await query
+      .selectFrom('adapter_members')
+      .selectAll()
+      .where('adapter_digest', 'in', some)
+      .orderBy('trajectory_id')
+      .execute();
+    for (const { adapter_digest, trajectory_id } of rows) members.get(adapter_digest)?.push(trajectory_id);
+  }
+  return members;
 }
 
 /** Adapter versions that were trained on any of these records, and all that descend from those. */

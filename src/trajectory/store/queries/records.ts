@@ -2,9 +2,9 @@
 
 import { type SelectQueryBuilder, sql } from 'kysely';
 import type { AuditFault } from '../../audit.js';
-import { decodeHead, decodeRecord, type EncodedRecord } from '../codec.js';
+import { decodeHead, decodeRecord, decodeTexts, type EncodedRecord } from '../codec.js';
 import type { AuditState, BodyRow, StoreQuery, StoreTables, TrajectoryRow } from '../tables.js';
-import type { Page, RecordFilter, StoreCounts, StoredHead, StoredTrajectory } from '../types.js';
+import type { Page, RecordFilter, StoreCounts, StoredHead, StoredTexts, StoredTrajectory } from '../types.js';
 import { inChunks } from './chunks.js';
 
 export interface AuditResult {
@@ -71,18 +71,34 @@ export async function readRecords(query: StoreQuery, ids: readonly string[]): Pr
   return ids.flatMap((id) => found.get(id) ?? []);
 }
 
+/** In any order; those that are not there are left out. */
+export async function readTexts(query: StoreQuery, ids: readonly string[]): Promise<StoredTexts[]> {
+  const found: StoredTexts[] = [];
+  for (const some of inChunks(ids)) {
+    const rows = await query
+      .selectFrom('trajectories')
+      .innerJoin('trajectory_bodies', 'trajectory_bodies.sequence', 'trajectories.sequence')
+      .select(['trajectories.id', 'details'])
+      .where('trajectories.id', 'in', some)
+      .execute();
+    for (const { id, details } of rows) found.push(decodeTexts(id, details));
+  }
+  return found;
+}
+
 type Row = Omit<BodyRow, 'sequence'> & { sequence: number };
 
 export async function listRecords(
   query: StoreQuery,
   filter: RecordFilter,
-  { cursor, limit, order }: Page,
+  { cursor, limit, skip, order }: Page,
 ): Promise<StoredHead[]> {
   let selection = matching(query, filter)
     .selectAll()
     .orderBy('sequence', order === 'oldest' ? 'asc' : 'desc')
     .limit(limit);
   if (cursor !== undefined) selection = selection.where('sequence', order === 'oldest' ? '>' : '<', cursor);
+  if (skip !== undefined) selection = selection.offset(skip);
   return (await selection.execute()).map(decodeHead);
 }
 
@@ -107,7 +123,8 @@ export async function rolloutsOf(query: StoreQuery, ids: readonly string[]): Pro
   return found;
 }
 
-function matching(
+/** Those that match, for whoever says what of them is wanted. */
+export function matching(
   query: StoreQuery,
   filter: RecordFilter,
 ): SelectQueryBuilder<StoreTables, 'trajectories', object> {
@@ -124,7 +141,8 @@ function matching(
   } as const;
   for (const [column, value] of Object.entries(equal))
     if (value !== undefined) selection = selection.where(column as keyof typeof equal, '=', value);
-  const { ids, createdAfter, createdBefore, labelled } = filter;
+  const { ids, notSource, createdAfter, createdBefore, labelled } = filter;
+  if (notSource !== undefined) selection = selection.where('source', '<>', notSource);
   if (ids !== undefined) selection = selection.where('id', 'in', ids.length > 0 ? [...ids] : ['']);
   if (createdBefore !== undefined) selection = selection.where('created_at', '<', createdBefore);
   if (createdAfter !== undefined) selection = selection.where('created_at', '>', createdAfter);

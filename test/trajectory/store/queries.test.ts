@@ -1,0 +1,149 @@
+// What retention and the loop ask of the store, on both databases.
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { InvalidInputError } from '../../../src/errors.js';
+import { openTrajectoryStore, type TrajectoryStore } from '../../../src/trajectory/index.js';
+import { type PostgresServer, startPostgres } from '../../support/postgres-server.js';
+import { feedback, makeRecord, notes } from './support.js';
+
+let folder: string;
+let postgres: PostgresServer;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'searchloop-queries-'));
+  postgres = await startPostgres();
+});
+afterAll(async () => {
+  await postgres?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+describe.each(['sqlite', 'postgres'] as const)('%s', (kind) => {
+  let store: TrajectoryStore;
+  beforeAll(() => {
+    const storage =
+      kind === 'sqlite'
+        ? { kind, path: join(folder, 'store.db') }
+        : { kind, url: postgres.createDatabase('queries') };
+    store = openTrajectoryStore({ storage, retry: false });
+  });
+  afterEach(() => store.delete({}));
+  afterAll(() => store.close());
+
+  test('retention by age and by size takes the oldest', async () => {
+    for (let at = 0; at < 6; at++) await store.put(makeRecord(`r${at}`, { createdAt: at * 1000 }), notes());
+    const left = async () => (await store.list({}, { limit: 100, order: 'oldest' })).map(({ id }) => id);
+    expect(await store.prune({ createdBefore: null, maxBytes: null })).toBe(0);
+    expect(await store.prune({ createdBefore: 2000, maxBytes: null })).toBe(2);
+    expect(await left()).toEqual(['r2', 'r3', 'r4', 'r5']);
+    const { recordBytes } = await store.counts();
+    expect(await store.prune({ createdBefore: null, maxBytes: Math.ceil(recordBytes / 2) })).toBe(2);
+    expect(await left()).toEqual(['r4', 'r5']);
+  });
+
+  test('where there is too much the loop\u2019s rollouts go first, then what nobody labelled; labelled answers last', async () => {
+    for (const id of ['said', 'compared', 'silent', 'late']) await store.put(makeRecord(id), notes());
+    await store.addFeedback(feedback('said', { reward: 1 }));
+    await store.addFeedback(feedback('late', { preferredOver: 'compared' }));
+    for (const id of ['r1', 'r2']) await store.putRollout(makeRecord(id), notes({ source: 'train' }), 'said');
+    const left = async () => (await store.list({}, { limit: 100, order: 'oldest' })).map(({ id }) => id);
+    const { recordBytes } = await store.counts();
+    const keep = (records: number) =>
+      store.prune({ createdBefore: null, maxBytes: Math.ceil((recordBytes * records) / 6) });
+    expect(await keep(5)).toBe(1);
+    expect(await left()).toEqual(['said', 'compared', 'silent', 'late', 'r2']);
+    expect(await keep(3)).toBe(2);
+    expect(await left()).toEqual(['said', 'compared', 'late']);
+    expect(await keep(1)).toBe(2);
+    expect(await left()).toEqual(['late']);
+  });
+
+  test('lists without a source, from a place counted from the end', async () => {
+    for (const id of ['a', 'b', 'c', 'd'])
+      await store.put(makeRecord(id), notes({ source: id === 'b' ? 'train' : 'serve' }));
+    const ids = async (skip: number) =>
+      (await store.list({ notSource: 'train' }, { order: 'newest', limit: 2, skip })).map(({ id }) => id);
+    expect(await ids(0)).toEqual(['d', 'c']);
+    expect(await ids(1)).toEqual(['c', 'a']);
+    expect(await ids(3)).toEqual([]);
+  });
+
+  test('texts are those of the record, whole, without its tokens', async () => {
+    const question = `why ${'so '.repeat(400)}?`;
+    const messages = [{ role: 'user', content: question }];
+    await store.put(makeRecord('a', { question, answer: 'because \0' }), notes({ messages }));
+    expect(await store.texts(['a', 'gone'])).toEqual([{ id: 'a', question, answer: 'because \0', messages }]);
+  });
+
+  test('the line of a version ends where it is told to, and a ring ends too', async () => {
+    for (const id of ['x', 'y']) await store.put(makeRecord(id), notes());
+    const made = (digest: string, parentDigest: string | null, trajectoryIds: string[] = []) =>
+      store.commitStep({
+        adapter: { digest, parentDigest, receipt: { of: digest } },
+        trajectoryIds,
+        usedBatches: [],
+        documents: {},
+      });
+    await made('v1', 'base', ['x']);
+    await made('v2', 'v1', ['x', 'y']);
+    await made('other', 'v1');
+    await made('v3', 'v2', ['y']);
+    const line = async (version: string, ...until: string[]) =>
+      (await store.lineOf(version, until)).map(({ digest, trajectoryIds }) => [digest, ...trajectoryIds]);
+    expect(await line('v3')).toEqual([
+      ['v3', 'y'],
+      ['v2', 'x', 'y'],
+      ['v1', 'x'],
+    ]);
+    expect(await line('v3', 'v1', 'base')).toEqual([
+      ['v3', 'y'],
+      ['v2', 'x', 'y'],
+    ]);
+    expect(await line('v3', 'v3')).toEqual([]);
+    expect(await line('unknown')).toEqual([]);
+    expect(await store.adapterHeads()).toEqual(
+      (await store.adapters()).map(({ trajectoryIds: _ids, ...head }) => head),
+    );
+    await made('r1', 'r2');
+    await made('r2', 'r1');
+    expect(await line('r2')).toEqual([['r2'], ['r1']]);
+  });
+
+  test('the last word of each key and kind is all that labels need', async () => {
+    for (const id of ['a', 'b', 'c']) await store.put(makeRecord(id), notes());
+    const say = async (id: string, changes: object) =>
+      (await store.addFeedback(feedback(id, changes))).entry.id;
+    await say('a', { reward: 0 });
+    const gold = await say('a', { goldAnswers: ['Paris'] });
+    const rated = await say('a', { rating: 1, comment: 'better' });
+    await say('a', { goldAnswers: [] });
+    await say('a', { preferredOver: 'b', comment: 'first' });
+    const overB = await say('a', { preferredOver: 'b' });
+    const overC = await say('a', { preferredOver: 'c' });
+    const other = await say('a', { keyId: 'other', reward: 0.5, goldAnswers: ['Lyon'] });
+    const ofB = await say('b', { reward: 1 });
+    await say('b', { comment: 'hm' });
+    const ids = (await store.lastWordsOf(['a', 'b', 'c'])).map(({ id }) => id);
+    expect(ids).toEqual([gold, rated, overB, overC, other, ofB]);
+    expect(await store.lastWordsOf([])).toEqual([]);
+  });
+
+  test('a key that repeats what it said last adds nothing, and cannot go on for ever', async () => {
+    for (const id of ['a', 'b']) await store.put(makeRecord(id), notes());
+    const say = (id: string, reward: number, keyId = 'k') =>
+      store.addFeedback(feedback(id, { reward, keyId }));
+    const first = await say('a', 1);
+    expect(await say('a', 1)).toEqual({ entry: first.entry, repeated: true });
+    expect(await say('b', 1)).toMatchObject({ repeated: false });
+    expect(await say('a', 1, 'other')).toMatchObject({ repeated: false });
+    // What was said before something else is said anew.
+    expect(await say('a', 0)).toMatchObject({ repeated: false });
+    expect(await say('a', 1)).toMatchObject({ repeated: false });
+    for (let i = 3; i < 100; i++) await say('a', (i + 1) % 2);
+    await expect(say('a', 1)).rejects.toThrow(InvalidInputError);
+    await expect(say('a', 1)).rejects.toThrow('at most 100 entries of one key');
+    expect(await store.feedbackOf(['a'])).toHaveLength(101);
+    expect(await say('a', 0.5, 'third')).toMatchObject({ repeated: false });
+  });
+});
