@@ -72,6 +72,18 @@ export interface GuardVerdict {
   readonly stable: boolean;
 }
 
+/**
+ * What the guard knows, where it still holds: under other prompts, limits, rewards or another index, other habits are normal.
+ * @param of  names all that; '' is of a build that did not note it
+ */
+export const guardUnder = (
+  { guard, guardOf }: { readonly guard: GuardState; readonly guardOf: string },
+  of: string,
+): { guard: GuardState; guardOf: string } => ({
+  guard: guardOf === '' || guardOf === of ? guard : newGuardState(),
+  guardOf: of,
+});
+
 export const newGuardState = (): GuardState => ({ steps: 0, normal: {}, strikes: {} });
 
 const NEWEST_SHARE = 0.2;

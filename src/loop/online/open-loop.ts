@@ -12,12 +12,13 @@ import { canonicalJson, sha256Hex } from '../../util/digest.js';
 import { learnedSoFar } from '../offline/learned.js';
 import type { RolloutParts } from '../offline/lock-step-rollouts.js';
 import { openRun } from '../offline/run-folder.js';
+import { guardUnder } from './collapse-guard.js';
 import type { GateSettings } from './gate/decide.js';
 import type { LoopHouse } from './house.js';
 import { OnlineLoop } from './online-loop.js';
 import { takeOwnership } from './ownership.js';
 import type { Priority } from './priority.js';
-import { type StartVersion, Versions } from './publish.js';
+import { checkRoom, type StartVersion, Versions } from './publish.js';
 import { createGrader } from './rewards.js';
 import { loopRunSettings } from './run-settings.js';
 import { newLoopState, readLoopState } from './state.js';
@@ -62,7 +63,7 @@ const MAX_ATTEMPTS = 20;
 
 /**
  * Opens the loop with the version live that was published last.
- * @throws {ConfigError} whole weights are to be trained: an engine cannot swap them
+ * @throws {ConfigError} whole weights are to be trained: an engine cannot swap them; it has no room for the loop's versions
  * @throws {IntegrityError} the state in the store is that of another folder
  * @throws {InvalidInputError} the loop began with another model or adapter; a target for the KL, and no weight of it
  */
@@ -83,6 +84,7 @@ async function openFrom(options: LoopOptions, started: Engine['liveAdapter']): P
   const run = loopRunSettings(config, engine.info);
   if (run.trained === 'whole')
     throw new ConfigError('the loop publishes adapters: set training.trained=lora');
+  checkRoom(engine, config.engine.maxAdapters);
   // Refuses a target for the KL without a weight, rather than in each step.
   learnedSoFar(run);
   const precision = config.training.precision ?? config.engine.precision;
@@ -143,21 +145,25 @@ async function openFrom(options: LoopOptions, started: Engine['liveAdapter']): P
     };
     const scorers = await openScorers(config.reward, options.onNote);
     const { enabled: _enabled, pollMs: _poll, webhooks: _hooks, ...learning } = config.loop;
+    const rewarded = {
+      scorers: [scorers.scorer?.name ?? null, scorers.judge?.name ?? null, config.reward.majority],
+    };
     const configDigest = sha256Hex(
       canonicalJson({
         identity,
         run,
         reward,
-        scorers: [scorers.scorer?.name ?? null, scorers.judge?.name ?? null, config.reward.majority],
+        ...rewarded,
         learning,
         prompt: options.parts.prompts.searchR1.digest,
       }),
     );
+    const training = { ...options.parts, config: { ...config.rollout, ...run.rollout } };
     const house: LoopHouse = {
       engine,
       priority: options.priority,
       store: owned,
-      training: { ...options.parts, config: { ...config.rollout, ...run.rollout } },
+      training,
       serving: { ...options.parts, config: config.rollout },
       topK: config.rollout.topK,
       settings: config.loop,
@@ -190,7 +196,17 @@ async function openFrom(options: LoopOptions, started: Engine['liveAdapter']): P
       onNote: options.onNote,
       onFailure: options.onFailure,
     };
-    const loop = new OnlineLoop(house, state, started?.name ?? null);
+    // What the habits of rollouts depend on beside the policy.
+    const habits = {
+      rollout: training.config,
+      prompt: options.parts.prompts.searchR1.digest,
+      index: options.parts.retriever?.snapshotId ?? null,
+      mode: config.loop.mode,
+      reward,
+      ...rewarded,
+    };
+    const guard = guardUnder(state, sha256Hex(canonicalJson(habits)));
+    const loop = new OnlineLoop(house, { ...state, ...guard }, started?.name ?? null);
     await loop.start();
     end.stops(loop);
     return {

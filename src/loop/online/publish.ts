@@ -2,7 +2,7 @@
 // alias moves between two steps, and the old one drains by its leases.
 
 import { ONE_GREEDY_TOKEN } from '../../engine/index.js';
-import { IntegrityError } from '../../errors.js';
+import { ConfigError, IntegrityError } from '../../errors.js';
 import { type LoopHouse, versionsOf } from './house.js';
 import type { LoopState } from './state.js';
 import { checkVersion } from './version-folder.js';
@@ -10,6 +10,21 @@ import { checkVersion } from './version-folder.js';
 const NAME = 'loop-';
 /** Published versions that stay resident beside the live one, for a quick way back. */
 const RESIDENT = 1;
+
+/** The loop's own in the engine at once: live, before it, confirmed last, on trial, trained, judged. */
+const LOOP_VERSIONS = 6;
+
+/** @throws {ConfigError} the engine has no room for the loop's versions beside the configured ones: it would fail amid its work */
+export function checkRoom(engine: Pick<LoopHouse['engine'], 'listAdapters'>, maxAdapters: number): void {
+  const configured = new Set(
+    engine.listAdapters().flatMap(({ name, version }) => (name.startsWith(NAME) ? [] : [version])),
+  ).size;
+  const needed = configured + LOOP_VERSIONS;
+  if (maxAdapters < needed)
+    throw new ConfigError(
+      `engine.maxAdapters is ${maxAdapters}, and the loop takes ${needed}: ${configured} configured and up to ${LOOP_VERSIONS} of its own`,
+    );
+}
 
 /** Where the version that the loop began with comes from; it is not the loop's to unload. */
 export interface StartVersion {

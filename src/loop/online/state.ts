@@ -68,6 +68,8 @@ const loopState = z.strictObject({
   refusalsInARow: z.number().int(),
   stableStep: z.number().int(),
   guard: z.strictObject({ steps: z.number(), normal: numbers, strikes: numbers }),
+  /** What the guard's normal holds under. */
+  guardOf: z.string().default(''),
   watch: z
     .strictObject({
       version: z.string(),
@@ -131,6 +133,7 @@ export const newLoopState = (seed: number, start: string): LoopState => ({
   refusalsInARow: 0,
   stableStep: 0,
   guard: newGuardState(),
+  guardOf: '',
   watch: null,
   lastGate: null,
   counts: { published: 0, refused: 0, rolledBack: 0 },

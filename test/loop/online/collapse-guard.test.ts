@@ -2,6 +2,7 @@ import { loadConfig } from '../../../src/config/index.js';
 import {
   type GuardState,
   guardSettings,
+  guardUnder,
   type HealthFigures,
   guardStep as judgeStep,
   newGuardState,
@@ -25,6 +26,22 @@ function after(steps: number): GuardState {
   for (let i = 0; i < steps; i++) state = guardStep(state, healthy).state;
   return state;
 }
+
+test('what was normal under other prompts, limits or another index is forgotten', () => {
+  const guard = after(6);
+  expect(guardUnder({ guard, guardOf: 'a' }, 'a')).toEqual({ guard, guardOf: 'a' });
+  const anew = guardUnder({ guard, guardOf: 'a' }, 'b');
+  expect(anew).toEqual({ guard: newGuardState(), guardOf: 'b' });
+  // Ten times as long is no alarm then, and would have been.
+  const longer = { ...healthy, responseTokens: 800 };
+  for (const [state, alarms] of [
+    [guard, 1],
+    [anew.guard, 0],
+  ] as const)
+    expect(guardStep(guardStep(state, longer).state, longer).alarms).toHaveLength(alarms);
+  // A build that did not note it: nobody can tell, so it stays.
+  expect(guardUnder({ guard, guardOf: '' }, 'b')).toEqual({ guard, guardOf: 'b' });
+});
 
 test('a healthy run has no alarm', () => {
   let state = newGuardState();
