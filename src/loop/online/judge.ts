@@ -117,7 +117,7 @@ export class Judge {
       attempts: stretch.attempts + 1,
       working: keys(working),
       // Whatever comes of it, a candidate has met them.
-      used: [...stretch.used, ...fresher],
+      used: fresher.length === 0 ? stretch.used : [...stretch.used, ...fresher],
     };
     const told = this.#told({ ...state, stretch: tried }, version, verdict);
     return { ...told, confirmedBy: isConfirming && verdict.verdict === 'passed' ? fresher : null };

@@ -6,13 +6,23 @@ import { checkpointsOf, type LoopHouse, versionsOf } from './house.js';
 import type { LabelledAnswer } from './known-answer.js';
 import { type StartVersion, Versions } from './publish.js';
 import type { Receipt, StepReceipt } from './receipt.js';
-import { type LoopState, moved, receiptDocument, STATE_DOCUMENT } from './state.js';
+import {
+  documentOf,
+  type LoopState,
+  moved,
+  receiptDocument,
+  STATE_DOCUMENT,
+  USED_DOCUMENT,
+  usedOf,
+} from './state.js';
 import { newSequentialState } from './statistics/sequential-test.js';
 import { checkVersion, pruneVersions, sweepVersions, writeVersion } from './version-folder.js';
 import { outcomesUnder, watchSettings } from './watch.js';
 
 export class Publisher {
   readonly versions: Versions;
+  /** As they were written last. */
+  #used: readonly string[] | null = null;
 
   constructor(
     private readonly house: LoopHouse,
@@ -22,7 +32,10 @@ export class Publisher {
   }
 
   async save(state: LoopState, others: Readonly<Record<string, unknown>> = {}): Promise<void> {
-    await this.house.store.putDocuments({ ...others, [STATE_DOCUMENT]: state });
+    const { used } = state.stretch;
+    const changed = used === this.#used ? {} : { [USED_DOCUMENT]: usedOf(state) };
+    await this.house.store.putDocuments({ ...others, ...changed, [STATE_DOCUMENT]: documentOf(state) });
+    this.#used = used;
   }
 
   trainerStepOf({ live, published }: LoopState): number {
@@ -201,15 +214,22 @@ export class Publisher {
   /** Live, in one with what its confirmation says of it: a version that was never published must not be one to compare with. */
   #lived(
     state: LoopState,
-    { version, trainerStep, confirmedBy }: NonNullable<LoopState['watch']>,
+    { version, against, trainerStep, confirmedBy }: NonNullable<LoopState['watch']>,
   ): LoopState {
     const { stretch, counts } = state;
     const fresh = new Set(confirmedBy);
+    const confirmed = confirmedBy === null ? state.confirmed : version;
     return {
       ...state,
       live: version,
-      published: [...state.published, { version, trainerStep, at: Date.now() }],
-      confirmed: confirmedBy === null ? state.confirmed : version,
+      published: [...state.published, { version, trainerStep, at: Date.now() }].filter(
+        // Those that are on disk.
+        (item, at, { length }) =>
+          at >= length - this.house.settings.keepVersions ||
+          item.version === confirmed ||
+          item.version === against,
+      ),
+      confirmed,
       stretch:
         confirmedBy === null
           ? { ...stretch, publications: stretch.publications + 1 }

@@ -9,7 +9,7 @@ import { syncFolder } from '../../util/atomic-file.js';
 import { claimRun } from '../offline/run-folder.js';
 import { gateAnswersFile } from './house.js';
 import { OWNER_DOCUMENT } from './ownership.js';
-import { STATE_DOCUMENT } from './state.js';
+import { STATE_DOCUMENT, USED_DOCUMENT } from './state.js';
 
 export interface LoopReset {
   /** Document in the store that holds the state as it was; null: there was none. */
@@ -37,6 +37,7 @@ export async function resetLoop(
   const held = await claimRun(folder, options);
   const aside = `${folder}-before-${new Date().toISOString().replace(/[:.]/g, '-')}`;
   try {
+    const used = await store.readDocument(USED_DOCUMENT);
     const [state, owner] = [
       await store.readDocument(STATE_DOCUMENT),
       await store.readDocument(OWNER_DOCUMENT),
@@ -46,9 +47,10 @@ export async function resetLoop(
       throw new NotFoundError(`neither the store nor ${folder} knows of a loop`);
     const archived = state === null ? null : `${STATE_DOCUMENT}.before.${Date.now()}`;
     await store.putDocuments({
-      ...(archived === null ? {} : { [archived]: { state, owner } }),
+      ...(archived === null ? {} : { [archived]: { state, owner, used } }),
       [STATE_DOCUMENT]: null,
       [OWNER_DOCUMENT]: null,
+      [USED_DOCUMENT]: null,
     });
     if (names.length === 0) return { state: archived, folder: null };
     // Deletions reach what the loop keeps of the gate's answers in its own folder only.

@@ -110,6 +110,10 @@ const loopState = z.strictObject({
 export type LoopState = z.infer<typeof loopState>;
 
 export const STATE_DOCUMENT = 'loop';
+/** Questions of earlier stretches: many, and new ones seldom, so not written with each change of the state. */
+export const USED_DOCUMENT = 'loop.used';
+/** Beyond them the oldest go: a question that a candidate met so long ago may be asked anew. */
+const MOST_USED = 100_000;
 export const RECEIPTS = 'loop.receipt.';
 export const receiptDocument = (version: string): string => `${RECEIPTS}${version}`;
 
@@ -139,6 +143,14 @@ export const newLoopState = (seed: number, start: string): LoopState => ({
   counts: { published: 0, refused: 0, rolledBack: 0 },
 });
 
+/** What the state's document holds; the rest is `usedOf`. */
+export const documentOf = (state: LoopState): LoopState => ({
+  ...state,
+  stretch: { ...state.stretch, used: [] },
+});
+
+export const usedOf = ({ stretch }: LoopState): readonly string[] => stretch.used.slice(-MOST_USED);
+
 /** @throws {FileFormatError} what is stored is of no version that is known */
 export async function readLoopState(store: Pick<TrajectoryStore, 'readDocument'>): Promise<LoopState | null> {
   const stored = await store.readDocument(STATE_DOCUMENT);
@@ -146,7 +158,12 @@ export async function readLoopState(store: Pick<TrajectoryStore, 'readDocument'>
   const parsed = loopState.safeParse(stored);
   if (!parsed.success)
     throw new FileFormatError(`the loop's state in the store: ${z.prettifyError(parsed.error)}`);
-  return parsed.data;
+  const used = z.array(z.string()).safeParse((await store.readDocument(USED_DOCUMENT)) ?? []);
+  if (!used.success)
+    throw new FileFormatError(`the document ${USED_DOCUMENT}: ${z.prettifyError(used.error)}`);
+  // Earlier builds wrote them in one.
+  const { stretch, ...state } = parsed.data;
+  return { ...state, stretch: { ...stretch, used: [...new Set([...used.data, ...stretch.used])] } };
 }
 
 /** The state after an event of the table. @throws {InvalidInputError} no such transition */

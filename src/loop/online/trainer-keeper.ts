@@ -8,7 +8,7 @@ import { type Batch, givenIds, type Plan } from './batch.js';
 import { newGuardState } from './collapse-guard.js';
 import { checkpointsOf, type LoopHouse } from './house.js';
 import type { StepReceipt } from './receipt.js';
-import { type LoopState, moved, STATE_DOCUMENT } from './state.js';
+import { documentOf, type LoopState, moved, STATE_DOCUMENT } from './state.js';
 
 export interface StepToCommit {
   readonly batch: Batch;
@@ -103,7 +103,7 @@ export class TrainerKeeper {
       adapter: { digest: report.version, parentDigest: parent === report.version ? null : parent, receipt },
       trajectoryIds: [...new Set(ids)],
       usedBatches: [],
-      documents: { [STATE_DOCUMENT]: next },
+      documents: { [STATE_DOCUMENT]: documentOf(next) },
     });
     return next;
   }

@@ -1,9 +1,11 @@
 // What stands in the way of a publication, and what is lost after one: the loop compares with versions that are there.
 
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { startLoop } from '../../../src/cli/loop-start.js';
 import { CancelledError } from '../../../src/errors.js';
+import { createLogger } from '../../../src/telemetry/index.js';
 import { post } from '../../support/test-server.js';
 import { openLoopHouse, type RunningHouse, writeGateQuestions } from '../support/loop-house.js';
 import { importTiny } from '../support/tiny-rl-run.js';
@@ -102,6 +104,40 @@ test('while another process has the folder, users get the version that is live b
   };
   await expect(open({}, { onWait, signal: given.signal })).rejects.toThrow(CancelledError);
   expect(seen).toEqual([live]);
+});
+
+test('a store that is away at the start: the loop starts when it comes, under the version that was live', async () => {
+  const { live } = house.loop.status();
+  await house.close();
+  const database = join(home, 'data', 'trajectories.db');
+  renameSync(database, `${database}.away`);
+  mkdirSync(database);
+  let isOpen = (): void => {};
+  const opens = new Promise<void>((resolve) => {
+    isOpen = resolve;
+  });
+  const started = startLoop({
+    open: async () => {
+      house = await open();
+      return {
+        loop: { runInBackground: () => {} } as RunningHouse['loop'],
+        ended: () => null,
+        close: async () => {},
+      };
+    },
+    onOpened: isOpen,
+    logger: createLogger({ level: 'silent' }),
+    retryMs: 100,
+  });
+  await started.settled;
+  expect(started.trouble()).toMatch(/it has not started: .*cannot be opened/);
+  rmdirSync(database);
+  renameSync(`${database}.away`, database);
+  await opens;
+  expect(started.trouble()).toBeNull();
+  expect(house.loop.status().live).toBe(live);
+  expect(house.policy.engine.liveAdapter?.version).toBe(live);
+  await started.close();
 });
 
 test('after a start without the version that was confirmed last, the live one takes its place', async () => {
