@@ -103,7 +103,13 @@ export async function withTrainer(
     start: adapter?.digest ?? null,
     ...inputs,
   });
-  const run = await openRun(flags.output, { identity, resume: flags.resume, onNote: output.note, signal });
+  const lost = new AbortController();
+  const onLost = (): void => {
+    output.note(`another process has taken ${flags.output} over: this run ends`);
+    lost.abort();
+  };
+  const { resume } = flags;
+  const run = await openRun(flags.output, { identity, resume, onNote: output.note, onLost, signal });
   if (flags.resume && run.from === null) output.note(`no run in ${flags.output} yet: a new one begins`);
   const spec: DecoderSpec = {
     home,
@@ -129,7 +135,7 @@ export async function withTrainer(
       niceness: config.training.niceness,
     });
     try {
-      await work(run, trainer, AbortSignal.any([signal, terminated()]));
+      await work(run, trainer, AbortSignal.any([signal, terminated(), lost.signal]));
     } finally {
       await trainer.close();
     }

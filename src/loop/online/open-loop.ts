@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import type { Config } from '../../config/index.js';
 import type { Engine } from '../../engine/index.js';
-import { ConfigError, IntegrityError, InvalidInputError, UnavailableError } from '../../errors.js';
+import { ConfigError, IntegrityError } from '../../errors.js';
 import { readQuestions } from '../../evaluation/index.js';
 import { openScorers, type RewardSettings } from '../../reward/index.js';
 import { openTrainer } from '../../training/index.js';
@@ -11,17 +11,17 @@ import type { TrajectoryStore } from '../../trajectory/index.js';
 import { canonicalJson, sha256Hex } from '../../util/digest.js';
 import { learnedSoFar } from '../offline/learned.js';
 import type { RolloutParts } from '../offline/lock-step-rollouts.js';
-import { openRun } from '../offline/run-folder.js';
 import { guardUnder } from './collapse-guard.js';
 import type { GateSettings } from './gate/decide.js';
 import type { LoopHouse } from './house.js';
 import { OnlineLoop } from './online-loop.js';
 import { takeOwnership } from './ownership.js';
 import type { Priority } from './priority.js';
-import { checkRoom, type StartVersion, Versions } from './publish.js';
+import { checkRoom } from './publish.js';
 import { createGrader } from './rewards.js';
 import { loopRunSettings } from './run-settings.js';
 import { newLoopState, readLoopState } from './state.js';
+import { BEGIN_ANEW, End, takeFolder } from './take-folder.js';
 import type { PausableSpec } from './trainer-task.js';
 
 export interface LoopOptions {
@@ -55,8 +55,6 @@ export interface OpenedLoop {
   /** Ends the work and gives the folder back. */
   close(): Promise<void>;
 }
-
-const BEGIN_ANEW = 'set it back, or begin anew with `searchloop loop reset`: answers and feedback stay';
 
 /** A stretch of candidates on the same questions ends after so many. */
 const MAX_ATTEMPTS = 20;
@@ -96,25 +94,9 @@ async function openFrom(options: LoopOptions, started: Engine['liveAdapter']): P
     alpha: run.alpha,
   };
   const end = new End(options.onFailure);
-  let shown: Promise<void> = Promise.resolve();
-  const held = await openRun(folder, {
-    identity,
-    resume: true,
-    // Earlier builds wrote it. A critic may come and go with the algorithm: no policy depends on it.
-    free: ['critic'],
-    onNote: options.onNote,
-    onWait: (reason) => {
-      const start = { version: identity.start, name: started?.name ?? null };
-      shown = showLive(options, start).finally(() => options.onWait?.(reason));
-    },
-    onLost: () => end.by(new UnavailableError(`the claim on ${folder} is gone`)),
-    ...(options.signal === undefined ? {} : { signal: options.signal }),
-  }).catch((error) => {
-    if (!(error instanceof InvalidInputError)) throw error;
-    throw new InvalidInputError(`${error.message}\n${BEGIN_ANEW}`, error.param, { cause: error });
-  });
+  const start = { version: identity.start, name: started?.name ?? null };
+  const held = await takeFolder(options, identity, start, end);
   try {
-    await shown;
     const stored = await readLoopState(store);
     const state = stored ?? newLoopState(config.loop.seed, identity.start);
     if (state.start !== identity.start)
@@ -220,46 +202,6 @@ async function openFrom(options: LoopOptions, started: Engine['liveAdapter']): P
   } catch (error) {
     await held.release();
     throw error;
-  }
-}
-
-/** The one time at which another process takes the loop over. */
-class End {
-  #error: Error | null = null;
-  #loop: Pick<OnlineLoop, 'stop'> | null = null;
-
-  constructor(private readonly onFailure: LoopHouse['onFailure']) {}
-
-  get error(): Error | null {
-    return this.#error;
-  }
-
-  by(error: Error): void {
-    if (this.#error !== null) return;
-    this.#error = error;
-    this.onFailure(error, 'the loop, which another process has taken over,');
-    this.#loop?.stop();
-  }
-
-  stops(loop: Pick<OnlineLoop, 'stop'>): void {
-    this.#loop = loop;
-    if (this.#error !== null) loop.stop();
-  }
-}
-
-/** Users get the version that is live by the store also while the folder is another process's. */
-async function showLive(
-  { engine, folder, parts, config, store, onFailure }: LoopOptions,
-  start: StartVersion,
-): Promise<void> {
-  try {
-    const state = await readLoopState(store);
-    if (state === null || state.start !== start.version) return;
-    const serving = { ...parts, config: config.rollout };
-    const versions = new Versions({ engine, folder, serving }, start);
-    await versions.switchTo(await versions.ready(state.live));
-  } catch (error) {
-    onFailure(error as Error, 'the start under the version that is live');
   }
 }
 
