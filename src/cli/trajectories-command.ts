@@ -2,7 +2,7 @@ import { Command, InvalidArgumentError } from 'commander';
 import { InvalidInputError, NotFoundError, SearchloopError } from '../errors.js';
 import type { DeletionReport, RecordFilter, StoredHead } from '../trajectory/index.js';
 import { confirm } from './confirm.js';
-import { contextOf } from './context.js';
+import { type CliContext, contextOf } from './context.js';
 import { counted } from './counted.js';
 import { wholeNumber } from './numbers.js';
 import { withProgress } from './progress-rate.js';
@@ -91,6 +91,7 @@ function line(head: StoredHead): string {
 }
 
 interface DeleteFlags extends FilterFlags {
+  readonly feedbackOnly?: boolean;
   readonly yes?: boolean;
 }
 
@@ -100,8 +101,13 @@ function deleteCommand(): Command {
       'remove answers with rollouts of their questions, feedback and training batches; names the adapters they reached',
     )
     .argument('[id...]', 'ids of answers')
+    .option('--feedback-only', 'with --key: what this key said, and no answer')
     .option('-y, --yes', 'do not ask')
     .action(async (ids: string[], flags: DeleteFlags, self: Command) => {
+      if (flags.feedbackOnly) {
+        await deleteFeedback(ids, flags, contextOf(self));
+        return;
+      }
       const { config, output, signal } = contextOf(self);
       const filter = filterOf(flags, ids);
       if (Object.keys(filter).length === 0)
@@ -119,6 +125,27 @@ function deleteCommand(): Command {
         refuseUnknown(ids, found);
       });
     });
+}
+
+/** For a key that labels no more: what it taught by its words goes, and nobody's answers. */
+async function deleteFeedback(
+  ids: readonly string[],
+  flags: DeleteFlags,
+  { config, output, signal }: CliContext,
+): Promise<void> {
+  if (flags.key === undefined || flags.user !== undefined || ids.length > 0)
+    throw new InvalidInputError('--feedback-only: expected --key, and no ids or --user beside it');
+  const { key: keyId, before, after } = flags;
+  if (!flags.yes && !(await confirm(`Delete all feedback by the key ${keyId}?`, signal)))
+    throw new SearchloopError('not_confirmed', 'nothing was deleted; --yes deletes without asking');
+  const report = await withStore(config, (store) =>
+    store.deleteFeedback({
+      keyId,
+      ...(before === undefined ? {} : { createdBefore: before }),
+      ...(after === undefined ? {} : { createdAfter: after }),
+    }),
+  );
+  output.result(report, `deleted ${counted(report.feedback, 'piece')} of feedback`);
 }
 
 /** Only then feedback that the key gave on others' answers goes too. */

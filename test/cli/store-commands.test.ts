@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { runCli } from '../../src/cli/index.js';
 import { NO_NOTES, openTrajectoryStore } from '../../src/trajectory/index.js';
-import { makeRecord } from '../trajectory/store/support.js';
+import { feedback, makeRecord } from '../trajectory/store/support.js';
 
 jest.setTimeout(180_000);
 
@@ -59,6 +59,23 @@ test('an answer that is not there: exit code 1, and what is there is removed', a
   const ofKey = await run('trajectories', 'delete', '--key', 'critic');
   expect(ofKey).toMatchObject({ code: 1, out: '' });
   expect(ofKey.err).toContain('Delete 0 answers, rollouts of their questions and all feedback by this key?');
+});
+
+test('what a key said can go alone', async () => {
+  const only = ['trajectories', 'delete', '--feedback-only'];
+  for (const flags of [[], ['--user', 'u', '--key', 'critic'], ['--key', 'critic', 'b']])
+    expect((await run(...only, '-y', ...flags)).err).toContain('--feedback-only: expected --key');
+  const store = openTrajectoryStore({ storage: { kind: 'sqlite', path }, retry: false });
+  await store.addFeedback(feedback('b', { keyId: 'critic', reward: 1 }));
+  await store.close();
+  jest.spyOn(process, 'stdin', 'get').mockReturnValue(Readable.from([]) as typeof process.stdin);
+  const unconfirmed = await run(...only, '--key', 'critic');
+  expect(unconfirmed.err).toContain('Delete all feedback by the key critic?');
+  expect(await run(...only, '-y', '--key', 'critic')).toMatchObject({
+    code: 0,
+    out: 'deleted 1 piece of feedback\n',
+  });
+  expect((await run('trajectories', 'list')).out).toMatch(/1 answer, 0 pieces of feedback/);
 });
 
 test('no keys are called that', async () => {

@@ -6,11 +6,11 @@ import { UnavailableError } from '../../errors.js';
 import { startWorker, type WorkerClient } from '../../runtime/index.js';
 import type { StorageSettings } from '../../storage/index.js';
 import { encodeRecord } from './codec.js';
-import { deletionOrder } from './deletion-order.js';
+import { type DeletionOrder, deletionOrder } from './deletion-order.js';
 import type { StoreMethods, StoreWorkerData, WriteKind, Writes } from './messages.js';
 import type { PruneReport, Retention } from './queries/deletion.js';
 import type { TrajectoryStore } from './store.js';
-import type { DeletionReport, FeedbackInput, RecordFilter } from './types.js';
+import type { DeletionReport, FeedbackInput } from './types.js';
 import { createWriteQueue } from './write-queue.js';
 
 export interface StoreOptions {
@@ -54,8 +54,7 @@ export function openTrajectoryStore(options: StoreOptions): TrajectoryStore {
     (await thread.get()).call(method, params);
 
   /** A failure may come after the commit: who asks again then gets the report that was kept. */
-  async function deleteRecords(filter: RecordFilter): Promise<DeletionReport> {
-    const order = deletionOrder(filter);
+  async function deleteBy(order: DeletionOrder): Promise<DeletionReport> {
     const pauses = retry ? [] : [...ASK_AGAIN_MS];
     for (;;)
       try {
@@ -89,7 +88,8 @@ export function openTrajectoryStore(options: StoreOptions): TrajectoryStore {
         input: { ...said, role: 'import', idempotencyKey: `import:${id}` },
       }),
     setGrades: (grades) => write('grades', grades),
-    delete: deleteRecords,
+    delete: (filter) => deleteBy(deletionOrder(filter)),
+    deleteFeedback: (filter) => deleteBy(deletionOrder(filter, true)),
     async prune(retention) {
       let removed = 0;
       for (let excess: number | null = null; ; ) {

@@ -65,6 +65,10 @@ export interface TrajectoryStore {
    * by key alone (and time) also takes what that key said of others' answers.
    */
   delete(filter: RecordFilter): Promise<DeletionReport>;
+  /** Removes what a key said, within a time, and nothing else: answers stay, its own too. */
+  deleteFeedback(
+    filter: Required<Pick<RecordFilter, 'keyId'>> & Pick<RecordFilter, 'createdAfter' | 'createdBefore'>,
+  ): Promise<DeletionReport>;
   /** Removes what is too old or too much. @returns number of records */
   prune(retention: Retention): Promise<number>;
 

@@ -59,6 +59,28 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (kind) => {
     expect(await left()).toEqual(['late']);
   });
 
+  test('what a key said goes alone, of a time or all of it; its own answers stay, and grades of others do too', async () => {
+    for (const id of ['own', 'foreign', 'other']) await store.put(makeRecord(id), notes({ keyId: 'k' }));
+    for (const [id, keyId] of [
+      ['own', 'k'],
+      ['foreign', 'k'],
+      ['other', 'another'],
+    ] as const)
+      await store.addFeedback(feedback(id, { keyId, goldAnswers: ['Paris'] }));
+    await store.setGrades(
+      ['own', 'foreign', 'other'].map((id) => ({ id, value: 1, source: 'gold', rule: 'x' })),
+    );
+    expect(await store.deleteFeedback({ keyId: 'k', createdBefore: 1000 })).toMatchObject({ feedback: 0 });
+    expect(await store.deleteFeedback({ keyId: 'k' })).toMatchObject({ trajectories: [], feedback: 2 });
+    const heads = await store.list({}, { limit: 9, order: 'oldest' });
+    expect(heads.map(({ id, grade }) => [id, grade !== null])).toEqual([
+      ['own', false],
+      ['foreign', false],
+      ['other', true],
+    ]);
+    expect(await store.feedbackOf(['own', 'foreign', 'other'])).toMatchObject([{ keyId: 'another' }]);
+  });
+
   test('lists without a source, from a place counted from the end', async () => {
     for (const id of ['a', 'b', 'c', 'd'])
       await store.put(makeRecord(id), notes({ source: id === 'b' ? 'train' : 'serve' }));

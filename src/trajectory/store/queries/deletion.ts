@@ -15,16 +15,16 @@ const DAY_MS = 86_400_000;
 
 /**
  * Removes records with their rollouts, feedback and the batches made of them, and names the adapters that they reached.
- * What a key said of others' answers goes where all of that key's is to go.
+ * What a key said of others' answers goes where all of that key's is to go, or that alone.
  */
 export async function deleteRecords(
   query: StoreQuery,
-  { report: name, filter }: DeletionOrder,
+  { report: name, filter, feedbackOnly }: DeletionOrder,
   at: number,
 ): Promise<DeletionReport> {
   const before = (await readDocument(query, name)) as DeletionReport | null;
   if (before !== null) return before;
-  const ids = await withRollouts(query, await matchingIds(query, filter));
+  const ids = feedbackOnly ? [] : await withRollouts(query, await matchingIds(query, filter));
   const adapters = await adaptersReachedBy(query, ids);
   await countDeleted(query, adapters);
   const removed = await removeRecords(query, ids);
