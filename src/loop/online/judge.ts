@@ -60,15 +60,10 @@ export class Judge {
 
   /** Answers to questions that were deleted go, where the labels have forgotten any since. */
   async forgetDeleted(labels: LabelIndex): Promise<void> {
-    if (labels.forgotten === this.#forgotten) return;
+    const { forgotten } = labels;
+    if (forgotten === this.#forgotten) return;
     await this.#measures.forgetAllBut(await this.pool(labels));
-    this.#forgotten = labels.forgotten;
-  }
-
-  /** For whoever does not refresh the labels: what was deleted goes all the same, a part at a time. */
-  async sweep(labels: LabelIndex): Promise<void> {
-    await labels.sweep();
-    await this.forgetDeleted(labels);
+    this.#forgotten = forgotten;
   }
 
   /** Nothing has come since the gate said that it must wait. */

@@ -19,6 +19,7 @@ import {
   type Texts,
   weightOf,
 } from './known-answer.js';
+import { OneAtATime } from './one-at-a-time.js';
 import { type Preference, Preferences } from './preferences.js';
 import { Unaskable } from './unaskable.js';
 
@@ -55,6 +56,8 @@ export class LabelIndex {
   readonly #paired = new Set<string>();
   /** What was said of these is not taken in yet: kept where a read fails, for the next refresh. */
   readonly #pending = new Set<string>();
+  /** The round under way and whoever listens beside it look things up: what one found gone, none that began before brings back. */
+  readonly #looks = new OneAtATime();
   /** Ids that the present sweep has still to look up. */
   #unswept: string[] = [];
   #sequence = 0;
@@ -80,14 +83,18 @@ export class LabelIndex {
   }
 
   /** Reads what was said since; may be called again where it failed. @returns the labelled answers about which something new was said */
-  async refresh(): Promise<LabelledAnswer[]> {
+  refresh(): Promise<LabelledAnswer[]> {
+    return this.#looks.run(() => this.#refresh());
+  }
+
+  async #refresh(): Promise<LabelledAnswer[]> {
     await this.#followFeedback();
     const ids = [...this.#pending];
     const news: LabelledAnswer[] = [];
     for (let from = 0; from < ids.length; from += AT_ONCE)
       news.push(...(await this.#read(ids.slice(from, from + AT_ONCE))));
     if (this.settings.withUnlabelled) await this.#followRecords();
-    await this.sweep();
+    await this.#sweep();
     // Not before the last read: news that were not handed out would never be heard of.
     this.#pending.clear();
     return news;
@@ -115,12 +122,16 @@ export class LabelIndex {
 
   /** Answers that were deleted are forgotten. @returns those of `wanted` that are still there */
   async present<Answer extends KnownAnswer>(wanted: readonly Answer[]): Promise<Answer[]> {
-    const found = await this.#lookUp(wanted.map(({ head }) => head.id));
+    const found = await this.#looks.run(() => this.#lookUp(wanted.map(({ head }) => head.id)));
     return wanted.filter(({ head }) => found.has(head.id));
   }
 
   /** Looks a part of what is known up again: answers and what was said of them may have been deleted. */
-  async sweep(): Promise<void> {
+  sweep(): Promise<void> {
+    return this.#looks.run(() => this.#sweep());
+  }
+
+  async #sweep(): Promise<void> {
     if (this.#unswept.length === 0) this.#unswept = [...this.#answers.keys()];
     const count = Math.max(AT_ONCE, Math.ceil(this.#answers.size / SWEEPS));
     const some = this.#unswept.slice(0, count);

@@ -3,11 +3,12 @@
 // One thing at a time. What is done is written down before the next thing begins; whatever breaks off in between is begun
 // anew, so a kill at any point loses a step at most. Users' requests never wait for any of it.
 
-import { CancelledError, InvalidInputError, NonFiniteError, NotFoundError } from '../../errors.js';
+import { CancelledError, InvalidInputError, NonFiniteError } from '../../errors.js';
 import type { Trainer } from '../../training/index.js';
 import { learnedSoFar } from '../offline/learned.js';
 import { Attempt } from './attempt.js';
 import { type Batch, givenIds, makeBatch, type Plan } from './batch.js';
+import { Book } from './book.js';
 import { guardSettings, guardStep } from './collapse-guard.js';
 import type { LoopControl, LoopTraffic } from './control.js';
 import { Findings, type Known } from './findings.js';
@@ -19,17 +20,15 @@ import { gateAnswers, Judge } from './judge.js';
 import { LabelIndex } from './labels.js';
 import { hasAnything, missingForStep, trainOn, unjudged } from './learn.js';
 import { deletedAlong } from './lineage.js';
+import { lookAgain } from './look-again.js';
 import { Publisher } from './publisher.js';
 import { listVersions, readReceipt } from './read-receipts.js';
-import { type LoopState, moved } from './state.js';
-import type { LoopEvent } from './states.js';
-import { sequentialVerdict } from './statistics/sequential-test.js';
+import type { LoopState } from './state.js';
 import { factsOf, type LoopStatus, statusOf } from './status.js';
 import { trafficOf } from './traffic.js';
 import { TrainerKeeper } from './trainer-keeper.js';
 import { Turns } from './turns.js';
-import { observeOutcomes, watchSettings } from './watch.js';
-import { type LoopNews, News } from './webhooks.js';
+import { Watchman } from './watchman.js';
 
 /** Rejected or failed steps in a row that pause the loop. */
 const MOST_FAILURES = 3;
@@ -40,10 +39,11 @@ export class OnlineLoop implements LoopControl {
   readonly #publisher: Publisher;
   readonly #trainers: TrainerKeeper;
   readonly #findings: Findings;
+  readonly #book: Book;
+  readonly #watchman: Watchman;
   readonly #attempt = new Attempt();
-  readonly #news: News;
   readonly #turns = new Turns();
-  #running: Promise<void> | null = null;
+  #running: Promise<unknown> | null = null;
   #failures = 0;
   /** API key that ordered the present round. */
   #orderedBy: string | null = null;
@@ -52,7 +52,7 @@ export class OnlineLoop implements LoopControl {
 
   constructor(
     private readonly house: LoopHouse,
-    private state: LoopState,
+    state: LoopState,
     startName: string | null,
   ) {
     const reserved = new Set(house.gateQuestions.map(({ question }) => questionKey(question)));
@@ -62,10 +62,24 @@ export class OnlineLoop implements LoopControl {
     this.#judge = new Judge(house, this.#publisher.versions, this.#labels.unaskable, gateAnswers(house));
     this.#trainers = new TrainerKeeper(house);
     this.#findings = new Findings(() => this.#trainers.usedRecords());
-    this.#news = new News({
-      urls: house.settings.webhooks,
-      onFailure: (url, error) => house.onFailure(error, `news to ${new URL(url).host}`),
+    this.#book = new Book(house, this.#publisher, state);
+    this.#watchman = new Watchman({
+      house,
+      book: this.#book,
+      labels: this.#labels,
+      findings: this.#findings,
+      judge: this.#judge,
+      publisher: this.#publisher,
+      trainers: this.#trainers,
     });
+  }
+
+  private get state(): LoopState {
+    return this.#book.state;
+  }
+
+  private set state(state: LoopState) {
+    this.#book.state = state;
   }
 
   /** The version that was live last is live again; what broke off is begun anew. */
@@ -80,9 +94,16 @@ export class OnlineLoop implements LoopControl {
     return trafficOf(this.house.settings, this.state, (version) => this.#publisher.versions.nameOf(version));
   }
 
-  /** Works until it is closed. */
+  /** Works until it is closed, and listens meanwhile: a round may wait for users to rest as long as they like. */
   runInBackground(): void {
-    this.#running ??= this.#run();
+    this.#running ??= Promise.all([
+      this.#run(),
+      lookAgain(() => this.#look(), {
+        everyMs: this.house.settings.pollMs,
+        closed: this.#turns.closed,
+        onFailure: (error) => this.house.onFailure(error, 'the look at what users say'),
+      }),
+    ]);
   }
 
   /** One round: a step where it is possible, the gate where it is due. @returns whether anything was done */
@@ -92,7 +113,7 @@ export class OnlineLoop implements LoopControl {
 
   status(): LoopStatus {
     const facts = factsOf(this.house, this.#labels, this.#known());
-    return statusOf(this.state, { ...facts, progress: this.#progress, lastError: this.#lastError });
+    return statusOf(this.#watchman.state, { ...facts, progress: this.#progress, lastError: this.#lastError });
   }
 
   readonly versions = () => listVersions(this.house.store);
@@ -106,7 +127,7 @@ export class OnlineLoop implements LoopControl {
     await this.#turns.take(async () => {
       if (this.state.name !== 'paused') return;
       this.#failures = 0;
-      await this.#move('resume', { pausedFor: null });
+      await this.#book.move('resume', { pausedFor: null });
     });
     this.#turns.wake();
     return this.status();
@@ -125,7 +146,7 @@ export class OnlineLoop implements LoopControl {
   }
 
   rollback(reason: string, version?: string, by?: string): Promise<LoopStatus> {
-    return this.#interrupt(() => this.#rollBack(reason, version, by));
+    return this.#interrupt(() => this.#watchman.rollBack(reason, version, by));
   }
 
   /** Lets no round begin any more, and ends the one under way. */
@@ -145,8 +166,7 @@ export class OnlineLoop implements LoopControl {
     while (!this.#turns.isClosed) {
       let worked = false;
       try {
-        if (this.state.name === 'paused') await this.#turns.take(() => this.#judge.sweep(this.#labels));
-        else worked = await this.#turns.take(() => this.#round(false));
+        worked = await this.#turns.take(() => this.#round(false));
       } catch (error) {
         if (!(error instanceof CancelledError)) this.house.onFailure(error as Error, 'a round of the loop');
       }
@@ -157,10 +177,8 @@ export class OnlineLoop implements LoopControl {
   async #round(isAsked: boolean): Promise<boolean> {
     if (this.state.name === 'paused' || !this.#turns.begin()) return false;
     try {
-      const news = await this.#labels.refresh();
-      for (const { head } of news) this.#findings.forget(head.id);
-      await this.#watch(news);
-      await this.#judge.forgetDeleted(this.#labels);
+      await this.#watchman.hear();
+      await this.#watchman.act();
       if (this.state.name !== 'waiting') return false;
       if (await this.#judgeWhereDue()) return true;
       const stepped = await this.#stepWherePossible(isAsked);
@@ -187,7 +205,7 @@ export class OnlineLoop implements LoopControl {
       this.state = { ...this.state, waitsFor: missing };
       return false;
     }
-    await this.#move('begin', { waitsFor: null });
+    await this.#book.move('begin', { waitsFor: null });
     const trainer = await this.#trainers.at(this.state);
     const plan = await this.#trainers.plan(this.state, trainer);
     this.#attempt.begin(plan);
@@ -203,10 +221,10 @@ export class OnlineLoop implements LoopControl {
       },
     });
     if (batch.rollouts.length === 0) {
-      await this.#move('failed', { ...batch.place, waitsFor: 'no rollout of the step could be used' });
+      await this.#book.move('failed', { ...batch.place, waitsFor: 'no rollout of the step could be used' });
       return false;
     }
-    await this.#move('rolled');
+    await this.#book.move('rolled');
     await this.#train(trainer, batch, plan);
     return true;
   }
@@ -245,8 +263,8 @@ export class OnlineLoop implements LoopControl {
   async #collapse(alarms: readonly string[]): Promise<void> {
     const back = await this.#trainers.returnTo(this.state, this.state.stableStep);
     const reason = `the policy begins to collapse: ${alarms.join('; ')}; training is back at its step ${this.state.stableStep}`;
-    await this.#move('collapsed', { ...back, pausedFor: reason });
-    this.#tell('paused', null, [reason]);
+    await this.#book.move('collapsed', { ...back, pausedFor: reason });
+    this.#book.tell('paused', null, [reason]);
   }
 
   // ---- judge and publish
@@ -260,11 +278,11 @@ export class OnlineLoop implements LoopControl {
     if (watch !== null && watch.share < 1) return false;
     const pool = await this.#judge.pool(this.#labels);
     if (this.#judge.knewShort(this.state, pool)) return false;
-    await this.#move('due');
+    await this.#book.move('due');
     const { verdict, state, confirmedBy } = await this.#judge.judge(this.state, pool, this.#turns.signal);
     this.state = state;
     if (verdict.verdict === 'waits') {
-      await this.#move('short', { waitsFor: verdict.reasons[0] ?? null });
+      await this.#book.move('short', { waitsFor: verdict.reasons[0] ?? null });
       return false;
     }
     if (verdict.verdict === 'refused') await this.#refuse(ledger.version, verdict.reasons);
@@ -284,7 +302,7 @@ export class OnlineLoop implements LoopControl {
       await this.#publisher.save(this.state);
       return false;
     }
-    await this.#move('due');
+    await this.#book.move('due');
     await this.#publish(passed.version, passed.confirmedBy);
     return true;
   }
@@ -301,62 +319,37 @@ export class OnlineLoop implements LoopControl {
           }
         : { refusalsInARow: inARow };
     const { counts } = this.state;
-    await this.#move('refused', { ...back, counts: { ...counts, refused: counts.refused + 1 } });
-    this.#tell('refused', version, reasons, this.#orderedBy);
+    await this.#book.move('refused', { ...back, counts: { ...counts, refused: counts.refused + 1 } });
+    this.#book.tell('refused', version, reasons, this.#orderedBy);
   }
 
   async #publish(version: string, confirmedBy: readonly string[] | null): Promise<void> {
-    await this.#move('passed', { passed: { version, confirmedBy: confirmedBy && [...confirmedBy] } });
-    const heard = { answers: this.#labels.answers(), sequence: this.#labels.sequence };
+    await this.#book.move('passed', { passed: { version, confirmedBy: confirmedBy && [...confirmedBy] } });
+    const { heard } = this.#watchman;
     this.state = await this.#publisher.publish(this.state, this.#orderedBy, heard, confirmedBy);
     if (this.state.watch?.version !== version || this.state.watch.share >= 1)
-      this.#tell('published', version, [], this.#orderedBy);
+      this.#book.tell('published', version, [], this.#orderedBy);
     else
       this.house.onNote(
         `version ${version.slice(0, 12)} is tried with ${this.state.watch.share} of the requests`,
       );
   }
 
-  // ---- watch and roll back
+  // ---- watch
 
-  async #watch(news: Awaited<ReturnType<LabelIndex['refresh']>>): Promise<void> {
-    const { watch } = this.state;
-    if (watch === null) return;
-    const settings = watchSettings(this.house.settings);
-    const next = observeOutcomes(watch, news, settings);
-    this.state = { ...this.state, watch: { ...next, feedback: this.#labels.sequence } };
-    const verdict = sequentialVerdict(next.test, settings);
-    if (next.test.pairs !== watch.test.pairs) await this.#publisher.save(this.state);
-    if (verdict === 'open') return;
-    const { pairs, sum } = next.test;
-    const seen = `over ${pairs} pairs of labelled answers its mean outcome differs by ${(sum / pairs).toFixed(3)}`;
-    if (verdict === 'worse') await this.#rollBack(`users say that it is worse: ${seen}`);
-    else {
-      this.state = await this.#publisher.keep(this.state);
-      this.house.onNote(`version ${watch.version.slice(0, 12)} is kept: ${seen}`);
-      if (watch.share < 1) this.#tell('published', watch.version, []);
-    }
-  }
-
-  async #rollBack(reason: string, version?: string, by: string | null = null): Promise<void> {
-    const from = this.state.watch?.version ?? this.state.live;
-    const target = version ?? this.#publisher.before(this.state);
-    if (target === null)
-      throw new NotFoundError(
-        `version ${this.state.live} is what the loop began with: there is none before it`,
-      );
-    this.state = await this.#publisher.rollBack(this.state, target, { reason, by }, (next) =>
-      this.#trainers.returnTo(next, this.#publisher.trainerStepOf(next)),
-    );
-    this.#tell('rolled_back', from, [reason], by);
+  /** Beside the round under way, and while the loop is paused: a round may wait for users to rest as long as they like. */
+  async #look(): Promise<void> {
+    await this.#watchman.hear();
+    if (this.#watchman.isUrgent)
+      await this.#turns.interrupt(() => (this.#turns.isClosed ? Promise.resolve() : this.#watchman.act()));
   }
 
   // ---- all else
 
   async #pause(reason: string, by: string | null = null): Promise<void> {
     if (this.state.name === 'paused') return;
-    await this.#move('pause', { pausedFor: reason });
-    this.#tell('paused', null, [reason], by);
+    await this.#book.move('pause', { pausedFor: reason });
+    this.#book.tell('paused', null, [reason], by);
   }
 
   /** The work ended before its time: what it had is forgotten, the state is the last one written. */
@@ -368,26 +361,11 @@ export class OnlineLoop implements LoopControl {
       this.house.onFailure(error, `the loop while ${this.state.name}`);
     }
     const elsewhere = isEnded ? {} : this.#attempt.failed(error, this.#known());
-    if (this.state.name !== 'waiting' && this.state.name !== 'paused') await this.#move('failed', elsewhere);
+    if (this.state.name !== 'waiting' && this.state.name !== 'paused')
+      await this.#book.move('failed', elsewhere);
     const kind = error instanceof NonFiniteError ? 'a step was rejected' : 'it failed';
     if (this.#failures >= MOST_FAILURES)
       await this.#pause(`${kind} ${this.#failures} times in a row, the last time: ${error.message}`);
-  }
-
-  async #move(event: LoopEvent, changes: Partial<LoopState> = {}): Promise<void> {
-    this.state = moved(this.state, event, changes);
-    await this.#publisher.save(this.state);
-  }
-
-  #tell(
-    event: LoopNews['event'],
-    version: string | null,
-    reasons: readonly string[],
-    by: string | null = null,
-  ): void {
-    const { live } = this.state;
-    this.house.onNote(`${event}: ${version?.slice(0, 12) ?? 'the loop'}`, { reasons, live, by });
-    this.#news.send({ event, version, live, reasons, by, at: Date.now() });
   }
 
   async #interrupt(order: () => Promise<void>): Promise<LoopStatus> {

@@ -2,6 +2,7 @@
 // something to do.
 
 import { setTimeout as sleep } from 'node:timers/promises';
+import { OneAtATime } from './one-at-a-time.js';
 
 export class Turns {
   readonly #closed = new AbortController();
@@ -10,10 +11,15 @@ export class Turns {
   /** Orders that ended it and wait for their turn: rounds that come before them do nothing. */
   #interruptions = 0;
   #wake = new AbortController();
-  #turn: Promise<unknown> = Promise.resolve();
+  readonly #turn = new OneAtATime();
 
   get isClosed(): boolean {
     return this.#closed.signal.aborted;
+  }
+
+  /** Fires with the close. */
+  get closed(): AbortSignal {
+    return this.#closed.signal;
   }
 
   /** Of the round that began last. */
@@ -30,9 +36,7 @@ export class Turns {
 
   /** Works when all that came before is done. */
   take<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#turn.then(work);
-    this.#turn = result.catch(() => {});
-    return result;
+    return this.#turn.run(work);
   }
 
   /** Ends the round that is going on, and comes before those that wait. */
@@ -60,7 +64,7 @@ export class Turns {
   }
 
   /** Resolves when all who waited had their turn. */
-  async settled(): Promise<void> {
-    await this.#turn;
+  settled(): Promise<void> {
+    return this.#turn.settled();
   }
 }

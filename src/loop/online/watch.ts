@@ -33,7 +33,7 @@ export function outcomeOf({ label, answer }: Pick<LabelledAnswer, 'label' | 'ans
 const isServed = ({ head }: LabelledAnswer): boolean => head.source === 'serve';
 
 /** Number of the last word that the label rests on: a comment does not make an old label news. */
-const lastSaid = ({ sources }: LabelledAnswer): number =>
+export const lastSaid = ({ sources }: LabelledAnswer): number =>
   Math.max(...sources.map(({ sequence }) => sequence));
 
 const outcomeUnder = (answer: LabelledAnswer): WatchedOutcome => ({

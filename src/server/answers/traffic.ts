@@ -5,11 +5,14 @@ import type { RolloutRequest } from '../../rollout/index.js';
 import type { ModelTarget } from '../openai/model-name.js';
 import type { ChatBody } from '../openai/schema/chat.js';
 
-/** A version on trial gets its share of the requests that ask for the live one. */
+/**
+ * A version on trial gets its share of the requests that ask for the live one. They go on asking for the live one: where the
+ * trial ends before they begin, that answers.
+ */
 export function tried(target: ModelTarget, traffic: LoopTraffic | null, random = Math.random): ModelTarget {
   const canary = traffic?.canary ?? null;
   if (canary === null || target.adapter !== undefined || random() >= canary.share) return target;
-  return { ...target, adapter: canary.version, adapterVersion: canary.version };
+  return { ...target, adapterVersion: canary.version };
 }
 
 /**

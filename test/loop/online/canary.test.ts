@@ -3,7 +3,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { post } from '../../support/test-server.js';
+import { eventually, post } from '../../support/test-server.js';
 import { openLoopHouse, type RunningHouse, writeGateQuestions } from '../support/loop-house.js';
 import { importTiny } from '../support/tiny-rl-run.js';
 
@@ -72,6 +72,15 @@ async function judged(count: number, worth: (version: string) => number): Promis
   return seen;
 }
 
+/** Asks and says that a version is worse than all others, until that has an end. */
+async function complain(worse: string, isOver: () => boolean): Promise<void> {
+  for (let i = 0; i < 100 && !isOver(); i++) {
+    const { id, version } = await ask(`What is number ${2000 + i}?`);
+    await say(id, { reward: version === worse ? 0 : 1 });
+  }
+  await eventually(isOver);
+}
+
 let first: string;
 
 test('a version that users find as good goes live after its trial', async () => {
@@ -123,4 +132,28 @@ test('training goes on during a trial; what then breaks a limit goes back to wha
   const after = house.loop.status();
   expect(after.last_gate?.tests.find(({ name }) => name === 'kl')?.passed).toBe(false);
   expect(after).toMatchObject({ live: trial, candidate: trial, counts: { refused: 1 } });
+});
+
+test('users who leave no pause do not keep a bad version on trial, nor does a pause of the loop', async () => {
+  await house.close();
+  house = await open();
+  const rolledBack = (): number => house.loop.status().counts.rolled_back;
+  while (house.loop.status().watch === null) await house.loop.step();
+  const trial = house.loop.status().watch?.version ?? '';
+  const { step } = house.loop.status();
+  const user = await house.priority.users.open({ maxLength: 8 });
+  house.loop.runInBackground();
+  await eventually(() => house.loop.status().state === 'rolling');
+  await complain(trial, () => rolledBack() === 2);
+  expect(house.loop.status()).toMatchObject({ step, live: house.loop.status().candidate });
+  user.close();
+
+  await eventually(() => house.loop.status().watch !== null);
+  await house.loop.pause('enough');
+  const next = house.loop.status().watch?.version ?? '';
+  expect(next).not.toBe('');
+  await complain(next, () => rolledBack() === 3);
+  expect(house.loop.status()).toMatchObject({ state: 'paused', watch: null });
+  for (let i = 0; i < 5; i++) expect((await ask('What is red?')).version).not.toBe(next);
+  expect(house.failures).toEqual([]);
 });

@@ -13,6 +13,7 @@ import {
   loopFolder,
   type OpenedLoop,
   openLoop,
+  type Priority,
 } from '../../../src/loop/index.js';
 import { loadPrompts } from '../../../src/rollout/index.js';
 import { createServer, type SearchloopServer } from '../../../src/server/index.js';
@@ -26,6 +27,7 @@ export interface RunningHouse {
   readonly loop: OpenedLoop['loop'];
   readonly store: TrajectoryStore;
   readonly policy: PolicyModel;
+  readonly priority: Priority;
   readonly server: SearchloopServer;
   readonly notes: string[];
   readonly failures: string[];
@@ -162,6 +164,7 @@ export async function openLoopHouse(
     loop: opened.loop,
     store,
     policy,
+    priority,
     server,
     notes,
     failures,

@@ -1,0 +1,100 @@
+// Follows what users say, also while a round is under way or the loop is paused, and takes a version back that they find worse.
+
+import { NotFoundError } from '../../errors.js';
+import type { Book } from './book.js';
+import type { Findings } from './findings.js';
+import type { LoopHouse } from './house.js';
+import type { Judge } from './judge.js';
+import type { LabelIndex } from './labels.js';
+import { OneAtATime } from './one-at-a-time.js';
+import { Outcomes } from './outcomes.js';
+import type { Publisher } from './publisher.js';
+import type { LoopState } from './state.js';
+import type { TrainerKeeper } from './trainer-keeper.js';
+import { watchSettings } from './watch.js';
+
+export interface WatchmanParts {
+  readonly house: Pick<LoopHouse, 'settings' | 'onNote'>;
+  readonly book: Book;
+  readonly labels: LabelIndex;
+  readonly findings: Findings;
+  readonly judge: Judge;
+  readonly publisher: Publisher;
+  readonly trainers: TrainerKeeper;
+}
+
+export class Watchman {
+  readonly #outcomes: Outcomes;
+  readonly #hearing = new OneAtATime();
+
+  constructor(private readonly parts: WatchmanParts) {
+    this.#outcomes = new Outcomes(parts.labels, watchSettings(parts.house.settings));
+  }
+
+  /** Follows what is said and deleted; changes no state. */
+  hear(): Promise<void> {
+    const { labels, findings, judge, book } = this.parts;
+    return this.#hearing.run(async () => {
+      const news = await labels.refresh();
+      for (const { head } of news) findings.forget(head.id);
+      this.#outcomes.hear(book.state.watch, news);
+      await judge.forgetDeleted(labels);
+    });
+  }
+
+  /** The state with all that was heard. */
+  get state(): LoopState {
+    const { state } = this.parts.book;
+    return state.watch === null ? state : { ...state, watch: this.#outcomes.of(state.watch) };
+  }
+
+  /** What a version that goes live now is compared with. */
+  get heard() {
+    return { answers: this.parts.labels.answers(), sequence: this.#outcomes.sequence };
+  }
+
+  /** What users found does not wait for the end of a round, or of a pause. */
+  get isUrgent(): boolean {
+    const { watch, name } = this.parts.book.state;
+    if (watch === null) return false;
+    const verdict = this.#outcomes.verdict(watch);
+    return verdict === 'worse' || (verdict === 'kept' && watch.share < 1 && name !== 'paused');
+  }
+
+  /** Takes what was heard over into the state, and draws the consequence; in a turn. */
+  async act(): Promise<void> {
+    const { book, publisher, house } = this.parts;
+    const { watch } = book.state;
+    if (watch === null) return;
+    const next = this.#outcomes.take(watch);
+    book.state = { ...book.state, watch: next };
+    if (next.test.pairs !== watch.test.pairs) await publisher.save(book.state);
+    const verdict = this.#outcomes.verdict(next);
+    // What is live stays so while the loop is paused, unless it does harm.
+    if (verdict === 'open' || (verdict === 'kept' && book.state.name === 'paused')) return;
+    const { pairs, sum } = next.test;
+    const seen = `over ${pairs} pairs of labelled answers its mean outcome differs by ${(sum / pairs).toFixed(3)}`;
+    if (verdict === 'worse') {
+      await this.rollBack(`users say that it is worse: ${seen}`);
+      return;
+    }
+    book.state = await publisher.keep(book.state);
+    house.onNote(`version ${watch.version.slice(0, 12)} is kept: ${seen}`);
+    if (watch.share < 1) book.tell('published', watch.version, []);
+  }
+
+  /** In a turn. @param version  to go back to; else the one before */
+  async rollBack(reason: string, version?: string, by: string | null = null): Promise<void> {
+    const { book, publisher, trainers } = this.parts;
+    const from = book.state.watch?.version ?? book.state.live;
+    const target = version ?? publisher.before(book.state);
+    if (target === null)
+      throw new NotFoundError(
+        `version ${book.state.live} is what the loop began with: there is none before it`,
+      );
+    book.state = await publisher.rollBack(book.state, target, { reason, by }, (next) =>
+      trainers.returnTo(next, publisher.trainerStepOf(next)),
+    );
+    book.tell('rolled_back', from, [reason], by);
+  }
+}
