@@ -3,11 +3,8 @@
 
 import type { LabelledAnswer } from './known-answer.js';
 import type { LabelIndex } from './labels.js';
-import type { LoopState } from './state.js';
 import { type SequentialVerdict, sequentialVerdict } from './statistics/sequential-test.js';
-import { lastSaid, observeOutcomes, type WatchSettings } from './watch.js';
-
-type Watch = NonNullable<LoopState['watch']>;
+import { lastSaid, observeOutcomes, type Watch, type WatchSettings } from './watch.js';
 
 export class Outcomes {
   /** The state's, when it was last looked at. */

@@ -2,8 +2,8 @@
 
 import { FileFormatError, IntegrityError, NotFoundError } from '../../errors.js';
 import { checkpointFolder } from '../../training/index.js';
+import { beginWatch, type Heard } from './begin-watch.js';
 import { checkpointsOf, type LoopHouse, versionsOf } from './house.js';
-import type { LabelledAnswer } from './known-answer.js';
 import { type StartVersion, Versions } from './publish.js';
 import type { Receipt, StepReceipt } from './receipt.js';
 import {
@@ -15,9 +15,7 @@ import {
   USED_DOCUMENT,
   usedOf,
 } from './state.js';
-import { newSequentialState } from './statistics/sequential-test.js';
 import { checkVersion, pruneVersions, sweepVersions, writeVersion } from './version-folder.js';
-import { outcomesUnder, watchSettings } from './watch.js';
 
 export class Publisher {
   readonly versions: Versions;
@@ -57,37 +55,27 @@ export class Publisher {
   async publish(
     state: LoopState,
     by: string | null,
-    heard: { readonly answers: readonly LabelledAnswer[]; readonly sequence: number },
+    heard: Heard,
     confirmedBy: readonly string[] | null,
   ): Promise<LoopState> {
-    const { ledger, live } = state;
+    const { ledger } = state;
     if (ledger === null) throw new NotFoundError('there is no candidate to publish');
     const { folder, settings } = this.house;
     const swapBegan = Date.now();
     const from = checkpointFolder(checkpointsOf(folder), ledger.trainerStep);
     await writeVersion(versionsOf(folder), ledger.version, from);
     await this.versions.warm(await this.versions.ready(ledger.version));
-    const isTrial = settings.canaryShare > 0;
-    const older = outcomesUnder(isTrial ? [] : heard.answers, live, watchSettings(settings));
-    const watch = {
+    const candidate = {
       version: ledger.version,
-      against: live,
       trainerStep: ledger.trainerStep,
       confirmedBy: confirmedBy === null ? null : [...confirmedBy],
-      share: isTrial ? settings.canaryShare : 1,
-      since: Date.now(),
-      feedback: heard.sequence,
-      test: newSequentialState(),
-      counted: [],
-      newer: [],
-      older: older.outcomes,
-      weights: { newer: {}, older: older.weights },
-      beyondShare: 0,
     };
+    const watch = beginWatch(candidate, state, heard, settings);
     const receipt = await this.#receipt(state, by);
     // What the gate let pass is sound: training goes back no further, so that its checkpoint is not written over.
     const changes = { watch, passed: null, refusalsInARow: 0, stableStep: ledger.trainerStep };
     const tried = moved(state, 'published', changes);
+    const isTrial = watch.share < 1;
     const next = isTrial ? tried : this.#lived(tried, watch);
     await this.save(next, { [receiptDocument(ledger.version)]: receipt });
     if (!isTrial) await this.#switched(this.versions.nameOf(next.live), ledger.version, swapBegan);
@@ -191,7 +179,9 @@ export class Publisher {
 
   async #restoredWatch({ watch }: LoopState): Promise<LoopState['watch']> {
     if (watch === null) return null;
-    return (await unlessDamaged(this.versions.ready(watch.version))) ? watch : null;
+    for (const version of [watch.version, watch.against])
+      if (!(await unlessDamaged(this.versions.ready(version)))) return null;
+    return watch;
   }
 
   /** What came after a version is forgotten. */

@@ -58,6 +58,8 @@ const loopState = z.strictObject({
     working: z.array(z.string()),
     used: z.array(z.string()),
   }),
+  /** Digest of all that the last refusal rested on: the same candidate is not tried again on the same. */
+  refusedOn: z.string().nullable().default(null),
   /** A candidate that the gate let pass and that is not out yet, with the fresh questions that confirmed it. */
   passed: z
     .strictObject({ version: z.string(), confirmedBy: z.array(z.string()).nullable() })
@@ -74,6 +76,8 @@ const loopState = z.strictObject({
     .strictObject({
       version: z.string(),
       against: z.string(),
+      /** Versions that were live between the two, about which users have not decided: their outcomes count on the newer side. */
+      earlier: z.array(z.string()).default([]),
       /** The checkpoint it came from: training goes on during a trial. */
       trainerStep: z.number().int(),
       /** Fresh questions that confirmed it; null: it was not put to that test. */
@@ -132,6 +136,7 @@ export const newLoopState = (seed: number, start: string): LoopState => ({
   published: [],
   confirmed: start,
   stretch: { attempts: 0, publications: 0, working: [], used: [] },
+  refusedOn: null,
   passed: null,
   stepsSinceGate: 0,
   refusalsInARow: 0,

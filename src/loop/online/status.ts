@@ -65,6 +65,7 @@ export function statusOf(state: LoopState, facts: LoopFacts) {
         : {
             version: watch.version,
             against: watch.against,
+            earlier: watch.earlier,
             share: watch.share,
             pairs: watch.test.pairs,
             mean_difference: watch.test.pairs === 0 ? null : watch.test.sum / watch.test.pairs,

@@ -135,7 +135,8 @@ export class TrainerKeeper {
     for (const { folder, manifest } of checkpoints)
       if (manifest.step > last) await rm(folder, { recursive: true, force: true });
     const kept = published.slice(-this.house.settings.keepVersions).map(({ trainerStep }) => trainerStep);
-    const watched = watch === null ? [] : [watch.trainerStep];
+    const against = published.find(({ version }) => version === watch?.against)?.trainerStep;
+    const watched = watch === null ? [] : [watch.trainerStep, against ?? 0];
     await pruneCheckpoints(root, { keepLast: 1, keep: [...kept, ...watched, stableStep] });
   }
 

@@ -8,7 +8,7 @@ import type { LabelledAnswer } from './known-answer.js';
 import type { LoopState, WatchedOutcome } from './state.js';
 import { observePair, type SequentialSettings } from './statistics/sequential-test.js';
 
-type Watch = NonNullable<LoopState['watch']>;
+export type Watch = NonNullable<LoopState['watch']>;
 
 export interface WatchSettings extends SequentialSettings {
   /** Most of the answers of each side whose label comes from one key; an admin's are not counted. */
@@ -93,12 +93,13 @@ export function observeOutcomes(
   const older = new Side(watch.older, weights.older, begun.pairs, settings);
   const counted = [...watch.counted];
   const known = new Set([...counted, ...[...newer.waiting, ...older.waiting].map(({ id }) => id)]);
+  const published = new Set([watch.version, ...watch.earlier]);
   let { beyondShare } = watch;
   for (const answer of news) {
     const { id, adapterVersion } = answer.head;
     // The index has read all feedback again after a restart.
     if (!isServed(answer) || known.has(id) || lastSaid(answer) <= watch.feedback) continue;
-    const side = adapterVersion === watch.version ? newer : adapterVersion === watch.against ? older : null;
+    const side = published.has(adapterVersion) ? newer : adapterVersion === watch.against ? older : null;
     if (side === null) continue;
     if (side.takes(answer)) known.add(id);
     else beyondShare++;

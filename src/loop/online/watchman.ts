@@ -75,7 +75,7 @@ export class Watchman {
     const { pairs, sum } = next.test;
     const seen = `over ${pairs} pairs of labelled answers its mean outcome differs by ${(sum / pairs).toFixed(3)}`;
     if (verdict === 'worse') {
-      await this.rollBack(`users say that it is worse: ${seen}`);
+      await this.rollBack(`users say that it is worse: ${seen}`, next.against);
       return;
     }
     book.state = await publisher.keep(book.state);

@@ -27,19 +27,21 @@ const open = (
   );
 beforeAll(async () => {
   await importTiny(home, join(__dirname, '..', '..', 'fixtures'));
-  writeGateQuestions(join(home, 'gate.jsonl'), 60);
+  writeGateQuestions(join(home, 'gate.jsonl'), 120);
   house = await open();
-  for (const colour of ['red', 'green', 'blue', 'white']) {
-    const body = { model: 'searchloop', messages: [{ role: 'user', content: `What is ${colour}?` }] };
-    const { id } = (await (await post(`${house.url}/v1/chat/completions`, body)).json()) as { id: string };
-    const said = await post(`${house.url}/v1/feedback`, { id, golden_answers: ['a colour'] });
-    expect(said.status).toBe(200);
-  }
+  for (const colour of ['red', 'green', 'blue', 'white'])
+    await answered(`What is ${colour}?`, { golden_answers: ['a colour'] });
 });
 afterAll(async () => {
   await house?.close();
   rmSync(home, { recursive: true, force: true });
 });
+
+async function answered(question: string, said: object): Promise<void> {
+  const body = { model: 'searchloop', messages: [{ role: 'user', content: question }] };
+  const { id } = (await (await post(`${house.url}/v1/chat/completions`, body)).json()) as { id: string };
+  expect((await post(`${house.url}/v1/feedback`, { id, ...said })).status).toBe(200);
+}
 
 test('a version that could not be written down is not what the next ones are compared with', async () => {
   writeFileSync(versions, 'in the way');
@@ -150,4 +152,28 @@ test('after a start without the version that was confirmed last, the live one ta
   const again = house.loop.status();
   expect(again.last_error).toBeNull();
   expect(again.live).toBe(again.candidate);
+});
+
+test('versions that come faster than labels go back together, to the one before them all', async () => {
+  await house.close();
+  house = await open({ 'loop.watchMinPairs': 8, 'loop.watchMaxPairs': 40 });
+  await house.loop.rollback('begin anew');
+  expect(house.loop.status().live).toBe('base');
+  for (let i = 0; i < 12; i++) await answered(`What was number ${i}?`, { reward: 1 });
+  const made: string[] = [];
+  for (let i = 0; i < 3; i++) {
+    await house.loop.step();
+    made.push(house.loop.status().live);
+    for (let n = 0; n < 3; n++) await answered(`What was number ${12 + 3 * i + n}?`, { reward: 0 });
+  }
+  expect(new Set(['base', ...made]).size).toBe(4);
+  expect(house.loop.status().watch).toMatchObject({ against: 'base', earlier: made.slice(0, 2) });
+  // The step that follows begins with what was said.
+  await house.loop.step();
+  expect(house.loop.status().counts.rolled_back).toBe(2);
+  for (const version of made)
+    expect(await house.store.readDocument(`loop.receipt.${version}`)).toMatchObject({
+      rolledBack: { reason: expect.stringContaining('users say that it is worse: over 9 pairs') },
+    });
+  expect(made).not.toContain((await house.store.adapters()).at(-1)?.parentDigest);
 });

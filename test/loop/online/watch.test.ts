@@ -18,6 +18,7 @@ const SETTINGS: WatchSettings = { alpha: 0.05, margin: 0.03, minPairs: 20, maxPa
 const begun = (feedback = 0): Watch => ({
   version: 'new',
   against: 'old',
+  earlier: [],
   trainerStep: 1,
   confirmedBy: null,
   share: 0.5,
