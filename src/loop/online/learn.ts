@@ -35,20 +35,22 @@ export function missingForStep(house: LoopHouse, labels: LabelIndex, known: Know
   return `${count} labelled ${what} may be trained on; a step needs ${minQuestions}${why}`;
 }
 
-/** What the gate waits for, where training must not run further ahead of it; null: it may go on. */
+/** What a verdict waits for, the gate's or the users' on a trial, where training must not run further ahead; null: it may go on. */
 export function unjudged(
-  { settings }: LoopHouse,
-  { stepsSinceGate, lastGate }: Pick<LoopState, 'stepsSinceGate' | 'lastGate'>,
+  { settings }: Pick<LoopHouse, 'settings'>,
+  { stepsSinceGate, lastGate, watch }: Pick<LoopState, 'stepsSinceGate' | 'lastGate' | 'watch'>,
 ): string | null {
-  const most = MOST_AHEAD * settings.gateEvery;
-  return stepsSinceGate >= most && lastGate?.verdict === 'waits' ? (lastGate.reasons[0] ?? null) : null;
+  if (stepsSinceGate < MOST_AHEAD * settings.gateEvery) return null;
+  if (watch !== null && watch.share < 1)
+    return `version ${watch.version.slice(0, 12)} is on trial, and no other is judged before its end: users have labelled ${watch.test.pairs} pairs of answers, one of each version, and it goes live after ${settings.watchMaxPairs}`;
+  return lastGate?.verdict === 'waits' ? (lastGate.reasons[0] ?? null) : null;
 }
 
 /** Whether a step that an admin asks for has anything to learn from. */
 export const hasAnything = (house: LoopHouse, labels: LabelIndex, known: Known): boolean =>
   materialOf(house, labels, known).count > 0;
 
-/** So many times `loop.gateEvery` steps may be made while the gate waits for questions. */
+/** So many times `loop.gateEvery` steps may be made while a verdict waits. */
 const MOST_AHEAD = 4;
 /** Steps that the shares of the warm-ups are of. */
 const HORIZON = 1000;
