@@ -5,7 +5,7 @@ import { canonicalJson, sha256Hex } from '../../util/digest.js';
 import { GateAnswers } from './gate/answers.js';
 import { decideGate, type GateVerdict, shortage } from './gate/decide.js';
 import { GateMeasures } from './gate/measure.js';
-import { type GateQuestion, gateSlices, questionKey } from './gate/questions.js';
+import { type GateQuestion, type GateSlices, gateSlices, questionKey } from './gate/questions.js';
 import type { LoopHouse } from './house.js';
 import { checkpointsOf, gateAnswersFile } from './house.js';
 import type { LabelIndex } from './labels.js';
@@ -18,6 +18,8 @@ import { Unaskable } from './unaskable.js';
 /** Answers sampled to measure the distance from the start. */
 const KL_ANSWERS = 8;
 const CANDIDATE = 'loop-candidate';
+/** Candidates on the same questions: of two more, one that is just as good could not pass. */
+const RENEWED_AFTER = 5;
 
 export interface Judgement {
   readonly verdict: GateVerdict;
@@ -66,9 +68,15 @@ export class Judge {
     this.#forgotten = forgotten;
   }
 
-  /** Nothing has come since the gate said that it must wait. */
-  knewShort(state: LoopState, pool: readonly GateQuestion[]): boolean {
-    return this.#shortOf === placeOf(state, pool);
+  /**
+   * Nothing has come since the gate said that it must wait, or since it refused this very candidate: a step from which nothing
+   * is learned leaves the version as it was.
+   */
+  knows(state: LoopState, pool: readonly GateQuestion[]): boolean {
+    if (this.#shortOf === placeOf(state, pool)) return true;
+    const { refusedOn, lastGate, ledger } = state;
+    if (refusedOn === null || lastGate?.version !== ledger?.version) return false;
+    return refusedOn === this.#basisOf(state, this.#slices(state, this.#askable(pool)).working);
   }
 
   async judge(state: LoopState, pool: readonly GateQuestion[], signal: AbortSignal): Promise<Judgement> {
@@ -86,15 +94,9 @@ export class Judge {
     signal: AbortSignal,
   ): Promise<Judgement | null> {
     const { gate } = this.house;
-    const { stretch, ledger } = state;
-    const version = ledger?.version ?? state.live;
+    const version = versionOf(state);
     await this.#measures.forgetAllBut(pool);
-    const { working, fresh } = gateSlices(
-      pool,
-      new Set(stretch.used),
-      new Set(stretch.working),
-      gate.questions,
-    );
+    const { stretch, working, fresh } = this.#renewed(state, this.#slices(state, pool));
     const isConfirming = this.#mustConfirm(state);
     const short = shortage(working.length, isConfirming ? fresh.length : null, gate);
     if (short !== null) {
@@ -102,7 +104,7 @@ export class Judge {
       const waits = { verdict: 'waits', tests: [], reasons: [short] } as const;
       return { ...this.#told(state, version, waits), confirmedBy: null };
     }
-    const evidence = await this.#measure(state, working, isConfirming ? fresh : null, signal);
+    const evidence = await this.#measure({ ...state, stretch }, working, isConfirming ? fresh : null, signal);
     if (evidence === null) return null;
     const verdict = decideGate(evidence, gate);
     const keys = (list: readonly GateQuestion[]): string[] => list.map(({ key }) => key);
@@ -114,8 +116,33 @@ export class Judge {
       // Whatever comes of it, a candidate has met them.
       used: fresher.length === 0 ? stretch.used : [...stretch.used, ...fresher],
     };
-    const told = this.#told({ ...state, stretch: tried }, version, verdict);
+    const refusedOn = verdict.verdict === 'refused' ? this.#basisOf(state, working) : null;
+    const told = this.#told({ ...state, stretch: tried, refusedOn }, version, verdict);
     return { ...told, confirmedBy: isConfirming && verdict.verdict === 'passed' ? fresher : null };
+  }
+
+  #slices({ stretch }: LoopState, pool: readonly GateQuestion[]): GateSlices {
+    return gateSlices(pool, new Set(stretch.used), new Set(stretch.working), this.house.gate.questions);
+  }
+
+  /**
+   * Where none ever confirm, nothing else begins a new stretch: after a few candidates their questions give way to others that no
+   * candidate has met, while there are enough, and alpha is whole again.
+   */
+  #renewed({ stretch }: LoopState, { working, fresh }: GateSlices): GateSlices & Pick<LoopState, 'stretch'> {
+    const { confirmEvery, questions } = this.house.gate;
+    if (confirmEvery > 0 || stretch.attempts < RENEWED_AFTER || fresh.length < questions)
+      return { stretch, working, fresh };
+    const used = [...stretch.used, ...stretch.working];
+    return { stretch: { ...stretch, attempts: 0, used }, working: fresh, fresh: [] };
+  }
+
+  #basisOf(state: LoopState, working: readonly GateQuestion[]): string {
+    const { gate, serving } = this.house;
+    const asked = working.map(({ key, goldenAnswers }) => [key, goldenAnswers]);
+    const { live, confirmed } = state;
+    const index = serving.retriever?.snapshotId ?? null;
+    return sha256Hex(canonicalJson({ version: versionOf(state), live, confirmed, asked, gate, index }));
   }
 
   #mustConfirm({ stretch }: LoopState): boolean {
@@ -182,6 +209,8 @@ export function gateAnswers({ engine, serving, topK, configDigest, folder, onNot
   const path = gateAnswersFile(folder);
   return new GateAnswers({ path, stamp: sha256Hex(canonicalJson(decisive)), onNote });
 }
+
+const versionOf = ({ ledger, live }: LoopState): string => ledger?.version ?? live;
 
 const placeOf = ({ stretch, live }: LoopState, pool: readonly GateQuestion[]): string =>
   `${pool.length} ${stretch.publications} ${stretch.attempts} ${live}`;

@@ -277,7 +277,7 @@ export class OnlineLoop implements LoopControl {
     // One trial at a time: the next candidate waits until users have had their say on the last.
     if (watch !== null && watch.share < 1) return false;
     const pool = await this.#judge.pool(this.#labels);
-    if (this.#judge.knewShort(this.state, pool)) return false;
+    if (this.#judge.knows(this.state, pool)) return false;
     await this.#book.move('due');
     const { verdict, state, confirmedBy } = await this.#judge.judge(this.state, pool, this.#turns.signal);
     this.state = state;

@@ -1,0 +1,100 @@
+// Whom the gate judges, on which questions, and when it need not ask again.
+
+import { GateMeasures } from '../../../src/loop/online/gate/measure.js';
+import type { GateQuestion } from '../../../src/loop/online/gate/questions.js';
+import type { LoopHouse } from '../../../src/loop/online/house.js';
+import { Judge, type Judgement } from '../../../src/loop/online/judge.js';
+import type { Versions } from '../../../src/loop/online/publish.js';
+import { type LoopState, newLoopState } from '../../../src/loop/online/state.js';
+
+const COUNT = 300;
+const poolOf = (count: number, from = 0): GateQuestion[] =>
+  Array.from({ length: count }, (_, i) => ({
+    key: `q${from + i}`,
+    messages: [{ role: 'user', content: `question ${from + i}` }],
+    goldenAnswers: ['x'],
+  }));
+
+let asked: string[][] = [];
+/** Of candidates that are just as good, or that lose every tenth question. */
+let isAsGood = true;
+beforeEach(() => {
+  asked = [];
+  isAsGood = true;
+  jest.spyOn(GateMeasures.prototype, 'forgetAllBut').mockResolvedValue();
+  jest.spyOn(GateMeasures.prototype, 'kl').mockResolvedValue(0);
+  jest.spyOn(GateMeasures.prototype, 'probeChange').mockResolvedValue(1);
+  jest.spyOn(GateMeasures.prototype, 'pairs').mockImplementation(async (questions) => {
+    asked.push(questions.map(({ key }) => key));
+    const answer = (em: 0 | 1) => ({ em, validActions: 1, invalidActions: 0 });
+    return questions.map(({ key }, i) => ({
+      id: key,
+      candidate: answer(isAsGood || i % 10 > 0 ? 1 : 0),
+      live: answer(1),
+    }));
+  });
+});
+afterEach(() => jest.restoreAllMocks());
+
+function judgeOf(confirmEvery: number): Judge {
+  const gate = {
+    questions: COUNT,
+    margin: 0.03,
+    alpha: 0.05,
+    confirmEvery,
+    maxAttempts: 20,
+    maxKl: 1,
+    maxValidityLoss: 1,
+  };
+  const house = {
+    gate,
+    gateQuestions: [],
+    folder: '.',
+    serving: { retriever: null },
+    engine: { loadAdapter: async () => ({ version: 'v' }) },
+    store: { adapters: async () => [] },
+  };
+  return new Judge(house as unknown as LoopHouse, { ready: async () => null } as unknown as Versions);
+}
+
+const candidate = (state: LoopState, version: string): LoopState => ({
+  ...state,
+  ledger: { trainerStep: 1, version, checkpoint: '', state: '' },
+});
+const judged = (judge: Judge, state: LoopState, pool: GateQuestion[]): Promise<Judgement> =>
+  judge.judge(state, pool, new AbortController().signal);
+
+test('a candidate that was refused is not tried again on the same questions, also after a restart', async () => {
+  isAsGood = false;
+  const pool = poolOf(COUNT);
+  const { verdict, state } = await judged(judgeOf(5), candidate(newLoopState(0, 'base'), 'v'), pool);
+  expect(verdict.verdict).toBe('refused');
+  const later = judgeOf(5);
+  expect(later.knows(state, pool)).toBe(true);
+  // More questions than a verdict takes change nothing.
+  expect(later.knows(state, [...pool, ...poolOf(50, COUNT)])).toBe(true);
+  expect(later.knows(candidate(state, 'w'), pool)).toBe(false);
+  expect(later.knows({ ...state, live: 'other' }, pool)).toBe(false);
+  const corrected = pool.map((question, i) => (i === 7 ? { ...question, goldenAnswers: ['y'] } : question));
+  expect(later.knows(state, corrected)).toBe(false);
+  expect(judgeOf(6).knows(state, pool)).toBe(false);
+});
+
+test('where nothing ever confirms, other questions take the place of those whose error is spent, while there are enough', async () => {
+  const judge = judgeOf(0);
+  let state = newLoopState(0, 'base');
+  const verdicts: string[] = [];
+  for (let i = 0; i < 14; i++) {
+    const judgement = await judged(judge, candidate(state, `v${i}`), poolOf(2 * COUNT + 50));
+    state = judgement.state;
+    verdicts.push(judgement.verdict.verdict);
+    expect(judgement.confirmedBy).toBeNull();
+  }
+  const sets = asked.map((keys) => [...keys].sort().join(' '));
+  expect(new Set(sets).size).toBe(2);
+  expect(sets.indexOf(sets[5] as string)).toBe(5);
+  expect(asked[0]?.some((key) => asked[5]?.includes(key))).toBe(false);
+  // No third set is left: what is as good passes six times on the second one, too.
+  expect(verdicts).toEqual([...Array(11).fill('passed'), ...Array(3).fill('refused')]);
+  expect(state.stretch.attempts).toBe(9);
+});
