@@ -159,12 +159,12 @@ test('versions that come faster than labels go back together, to the one before 
   house = await open({ 'loop.watchMinPairs': 8, 'loop.watchMaxPairs': 40 });
   await house.loop.rollback('begin anew');
   expect(house.loop.status().live).toBe('base');
-  for (let i = 0; i < 12; i++) await answered(`What was number ${i}?`, { reward: 1 });
+  for (let i = 0; i < 20; i++) await answered(`What was number ${i}?`, { reward: 1 });
   const made: string[] = [];
   for (let i = 0; i < 3; i++) {
     await house.loop.step();
     made.push(house.loop.status().live);
-    for (let n = 0; n < 3; n++) await answered(`What was number ${12 + 3 * i + n}?`, { reward: 0 });
+    for (let n = 0; n < 5; n++) await answered(`What was number ${20 + 5 * i + n}?`, { reward: 0 });
   }
   expect(new Set(['base', ...made]).size).toBe(4);
   expect(house.loop.status().watch).toMatchObject({ against: 'base', earlier: made.slice(0, 2) });
@@ -173,7 +173,7 @@ test('versions that come faster than labels go back together, to the one before 
   expect(house.loop.status().counts.rolled_back).toBe(2);
   for (const version of made)
     expect(await house.store.readDocument(`loop.receipt.${version}`)).toMatchObject({
-      rolledBack: { reason: expect.stringContaining('users say that it is worse: over 9 pairs') },
+      rolledBack: { reason: expect.stringContaining('users say that it is worse: over 15 pairs') },
     });
   expect(made).not.toContain((await house.store.adapters()).at(-1)?.parentDigest);
 });
