@@ -52,7 +52,7 @@ function judgeOf(confirmEvery: number): Judge {
     folder: '.',
     serving: { retriever: null },
     engine: { loadAdapter: async () => ({ version: 'v' }) },
-    store: { adapters: async () => [] },
+    store: { lineOf: async () => [] },
   };
   return new Judge(house as unknown as LoopHouse, { ready: async () => null } as unknown as Versions);
 }

@@ -39,6 +39,7 @@ const trial = (state: LoopState, version: string, confirmedBy: string[] | null):
   watch: {
     version,
     against: state.live,
+    earlier: [],
     trainerStep: Number(version.slice(1)),
     confirmedBy,
     share: 0.5,
