@@ -13,6 +13,7 @@ import {
   type RolloutRunnerOptions,
 } from '../../rollout/index.js';
 import type { TrajectoryRecord } from '../../trajectory/index.js';
+import { FailedSearch, FailedSearches } from './failed-searches.js';
 
 /** What rollouts are made of beside the engine. */
 export type RolloutParts = Omit<RolloutRunnerOptions, 'generator' | 'onRecord'>;
@@ -31,6 +32,8 @@ export interface LockStepOptions {
   readonly method: MethodName;
   /** Passages of a search. */
   readonly topK: number;
+  /** Between looks whether searches that failed work again. */
+  readonly searchPausesMs?: readonly number[];
 }
 
 export interface RollOptions {
@@ -61,8 +64,8 @@ export class LockStepRollouts {
 
   /**
    * Rolls out at temperature 1 from the raw policy.
-   * @returns records in the order of the jobs
-   * @throws {CancelledError} the signal fired; {UnavailableError} the engine does not come back
+   * @returns records in the order of the jobs, none of which met a search that is away
+   * @throws {CancelledError} the signal fired; {UnavailableError} the engine, or the search, does not come back
    */
   async roll(
     jobs: readonly RolloutJob[],
@@ -91,18 +94,28 @@ export class LockStepRollouts {
   }
 
   async #rollOne(runner: RolloutRunner, job: RolloutJob, signal: AbortSignal): Promise<TrajectoryRecord> {
-    for (let tries = 1; ; tries++) {
+    const failed = new FailedSearches(this.options.parts.retriever, this.options.searchPausesMs);
+    for (let tries = 1; ; ) {
       try {
-        return await this.#attempt(runner, job, signal);
+        return await this.#attempt(runner, job, failed, signal);
       } catch (error) {
+        if (error instanceof FailedSearch) {
+          await failed.after(error, signal);
+          continue;
+        }
         // The engine's worker died and comes back with its adapters; the same seed gives the same rollout again.
-        if (!(error instanceof UnavailableError) || tries >= MOST_TRIES || signal.aborted) throw error;
+        if (!(error instanceof UnavailableError) || tries++ >= MOST_TRIES || signal.aborted) throw error;
         while (this.options.engine.state === 'restarting') await sleep(WAIT_MS);
       }
     }
   }
 
-  async #attempt(runner: RolloutRunner, job: RolloutJob, signal: AbortSignal): Promise<TrajectoryRecord> {
+  async #attempt(
+    runner: RolloutRunner,
+    job: RolloutJob,
+    failed: FailedSearches,
+    signal: AbortSignal,
+  ): Promise<TrajectoryRecord> {
     const { method, topK } = this.options;
     const { id, groupId, seed, question } = job;
     const rollout = runner.run({
@@ -117,11 +130,12 @@ export class LockStepRollouts {
       forceAnswer: false,
       signal,
     });
-    for await (const event of rollout)
-      if (event.type === 'done') {
-        if (signal.aborted) throw new CancelledError();
-        return event.record;
-      }
+    for await (const event of rollout) {
+      if (event.type === 'search.results') failed.check(event);
+      if (event.type !== 'done') continue;
+      if (signal.aborted) throw new CancelledError();
+      return event.record;
+    }
     throw new UnavailableError(`rollout ${id} ended without a record`);
   }
 }

@@ -5,8 +5,8 @@ import { RAW_POLICY } from '../../engine/index.js';
 import { CancelledError, UnavailableError } from '../../errors.js';
 import { createRolloutRunner, type RolloutRequest } from '../../rollout/index.js';
 import type { StoredMessage, TrajectoryRecord } from '../../trajectory/index.js';
+import { FailedSearch, FailedSearches } from '../offline/failed-searches.js';
 import type { RolloutParts } from '../offline/lock-step-rollouts.js';
-import { FailedSearch, FailedSearches } from './failed-searches.js';
 import type { Priority } from './priority.js';
 import { isUnaskable, type Unaskable } from './unaskable.js';
 
@@ -123,8 +123,7 @@ async function attempt(
     signal,
   };
   for await (const event of createRolloutRunner({ ...parts, generator }).run(request)) {
-    if (event.type === 'search.results' && event.error !== null && !failed.isRefused(event.query))
-      throw new FailedSearch(event.query, event.error);
+    if (event.type === 'search.results') failed.check(event);
     if (event.type === 'done') return event.finish === 'cancelled' ? null : event.record;
   }
   return null;

@@ -1,5 +1,5 @@
 // A search that fails is an observation to whoever answers a user; to learn from it, or to judge by it, would be to learn what an
-// outage looks like. So a rollout of the loop with such a search is no rollout: it is begun again once searches work, or given up.
+// outage looks like. So a rollout with such a search is no rollout: it is begun again once searches work, or given up.
 
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -32,9 +32,13 @@ export class FailedSearches {
     private readonly pausesMs: readonly number[] = PAUSES_MS,
   ) {}
 
-  /** Others are answered and this one is not: what comes of such a query is the policy's own doing, and stays an observation. */
-  isRefused(query: string): boolean {
-    return (this.#refusals.get(query) ?? 0) >= REFUSALS;
+  /**
+   * Looks at what came of a search. Where others are answered and this one never is, that is the policy's own doing, and stays an
+   * observation.
+   * @throws {FailedSearch}
+   */
+  check({ query, error }: { readonly query: string; readonly error: string | null }): void {
+    if (error !== null && (this.#refusals.get(query) ?? 0) < REFUSALS) throw new FailedSearch(query, error);
   }
 
   /**
