@@ -270,6 +270,9 @@ export const configSchema = z
     if (config.store.kind === 'postgres' && config.store.url === null)
       fail(['store', 'url'], 'kind "postgres" needs an address');
     const { liveAdapter: live, adapters } = config.model;
+    const taken = Object.keys(adapters).find((name) => name.startsWith('loop-'));
+    if (config.loop.enabled && taken !== undefined)
+      fail(['model', 'adapters'], `"${taken}": names that begin with loop- are those of the loop's versions`);
     if (live !== null && live !== 'default' && !Object.hasOwn(adapters, live))
       fail(['model', 'liveAdapter'], `"${live}" is not among model.adapters`);
   });

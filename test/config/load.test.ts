@@ -38,6 +38,11 @@ test.each([
     'loop: { algorithm: ppo, mode: logged }',
     /loop\.mode: ppo needs the mode replay/,
   ],
+  [
+    'names of the loop are its own',
+    'loop: { enabled: true }\nmodel: { adapters: { loop-mine: a } }',
+    /model\.adapters: "loop-mine"/,
+  ],
   ['the top must be a mapping', '- 1', /mapping/],
 ])('%s', (_name, text, message) => {
   expect(() => loadConfig({ file: file(text), env: {} })).toThrow(message);
