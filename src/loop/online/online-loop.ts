@@ -3,7 +3,7 @@
 // One thing at a time. What is done is written down before the next thing begins; whatever breaks off in between is begun
 // anew, so a kill at any point loses a step at most. Users' requests never wait for any of it.
 
-import { CancelledError, InvalidInputError, NonFiniteError } from '../../errors.js';
+import { CancelledError, InvalidInputError } from '../../errors.js';
 import type { Trainer } from '../../training/index.js';
 import { learnedSoFar } from '../offline/learned.js';
 import { Attempt } from './attempt.js';
@@ -11,6 +11,7 @@ import { type Batch, givenIds, makeBatch, type Plan } from './batch.js';
 import { Book } from './book.js';
 import { guardSettings, guardStep } from './collapse-guard.js';
 import type { LoopControl, LoopTraffic } from './control.js';
+import { Failures } from './failures.js';
 import { Findings, type Known } from './findings.js';
 import { breaksLimit } from './gate/decide.js';
 import { questionKey } from './gate/questions.js';
@@ -21,6 +22,7 @@ import { LabelIndex } from './labels.js';
 import { hasAnything, missingForStep, trainOn, unjudged } from './learn.js';
 import { deletedAlong } from './lineage.js';
 import { lookAgain } from './look-again.js';
+import { patientStore, StoreAwayError, unlessStuck } from './patient-store.js';
 import { Publisher } from './publisher.js';
 import { listVersions, readReceipt } from './read-receipts.js';
 import type { LoopState } from './state.js';
@@ -29,9 +31,6 @@ import { trafficOf } from './traffic.js';
 import { TrainerKeeper } from './trainer-keeper.js';
 import { Turns } from './turns.js';
 import { Watchman } from './watchman.js';
-
-/** Rejected or failed steps in a row that pause the loop. */
-const MOST_FAILURES = 3;
 
 export class OnlineLoop implements LoopControl {
   readonly #labels: LabelIndex;
@@ -43,18 +42,17 @@ export class OnlineLoop implements LoopControl {
   readonly #watchman: Watchman;
   readonly #attempt = new Attempt();
   readonly #turns = new Turns();
+  readonly #failures: Failures;
+  private readonly house: LoopHouse;
   #running: Promise<unknown> | null = null;
-  #failures = 0;
   /** API key that ordered the present round. */
   #orderedBy: string | null = null;
-  #lastError: string | null = null;
   #progress: { readonly done: number; readonly total: number } | null = null;
 
-  constructor(
-    private readonly house: LoopHouse,
-    state: LoopState,
-    startName: string | null,
-  ) {
+  constructor(given: LoopHouse, state: LoopState, startName: string | null) {
+    const house = { ...given, store: patientStore(given.store, this.#turns.closed) };
+    this.house = house;
+    this.#failures = new Failures(house.onFailure);
     const reserved = new Set(house.gateQuestions.map(({ question }) => questionKey(question)));
     // Where a judge or a vote tells what an answer is worth, nobody need have said so.
     this.#labels = new LabelIndex(house.store, { reserved, withUnlabelled: house.learnsUnlabelled });
@@ -101,7 +99,7 @@ export class OnlineLoop implements LoopControl {
       lookAgain(() => this.#look(), {
         everyMs: this.house.settings.pollMs,
         closed: this.#turns.closed,
-        onFailure: (error) => this.house.onFailure(error, 'the look at what users say'),
+        onFailure: (error) => this.#notHeard(error),
       }),
     ]);
   }
@@ -113,7 +111,11 @@ export class OnlineLoop implements LoopControl {
 
   status(): LoopStatus {
     const facts = factsOf(this.house, this.#labels, this.#known());
-    return statusOf(this.#watchman.state, { ...facts, progress: this.#progress, lastError: this.#lastError });
+    return statusOf(this.#watchman.state, {
+      ...facts,
+      progress: this.#progress,
+      lastError: this.#failures.last,
+    });
   }
 
   readonly versions = () => listVersions(this.house.store);
@@ -124,17 +126,18 @@ export class OnlineLoop implements LoopControl {
   }
 
   async resume(): Promise<LoopStatus> {
-    await this.#turns.take(async () => {
+    const resumed = this.#turns.take(async () => {
       if (this.state.name !== 'paused') return;
-      this.#failures = 0;
+      this.#failures.forgive();
       await this.#book.move('resume', { pausedFor: null });
     });
+    await unlessStuck(resumed, this.house.store);
     this.#turns.wake();
     return this.status();
   }
 
   async step(by?: string): Promise<LoopStatus> {
-    await this.#turns.take(async () => {
+    const stepped = this.#turns.take(async () => {
       if (this.state.name === 'paused')
         throw new InvalidInputError(`the loop is paused: ${this.state.pausedFor}; resume it first`);
       this.#orderedBy = by ?? null;
@@ -142,6 +145,7 @@ export class OnlineLoop implements LoopControl {
         this.#orderedBy = null;
       });
     });
+    await unlessStuck(stepped, this.house.store);
     return this.status();
   }
 
@@ -183,8 +187,7 @@ export class OnlineLoop implements LoopControl {
       if (await this.#judgeWhereDue()) return true;
       const stepped = await this.#stepWherePossible(isAsked);
       if (stepped && this.state.name === 'waiting') await this.#judgeWhereDue();
-      this.#failures = 0;
-      this.#lastError = null;
+      this.#failures.clear();
       return stepped;
     } catch (error) {
       await this.#breakOff(error as Error);
@@ -340,8 +343,15 @@ export class OnlineLoop implements LoopControl {
   /** Beside the round under way, and while the loop is paused: a round may wait for users to rest as long as they like. */
   async #look(): Promise<void> {
     await this.#watchman.hear();
+    if (this.house.store.health().trouble === null) this.#failures.storeIsBack();
     if (this.#watchman.isUrgent)
       await this.#turns.interrupt(() => (this.#turns.isClosed ? Promise.resolve() : this.#watchman.act()));
+  }
+
+  #notHeard(error: Error): void {
+    const doing = 'the look at what users say';
+    if (error instanceof StoreAwayError) this.#failures.add(error, doing);
+    else if (!(error instanceof CancelledError)) this.house.onFailure(error, doing);
   }
 
   // ---- all else
@@ -354,22 +364,21 @@ export class OnlineLoop implements LoopControl {
 
   /** The work ended before its time: what it had is forgotten, the state is the last one written. */
   async #breakOff(error: Error): Promise<void> {
+    // Nobody knows which writes the store still makes: none must follow that would undo them. A start begins anew anyway.
+    if (this.#turns.isClosed) return;
     const isEnded = error instanceof CancelledError;
-    if (!isEnded) {
-      this.#failures++;
-      this.#lastError = error.message;
-      this.house.onFailure(error, `the loop while ${this.state.name}`);
-    }
-    const elsewhere = isEnded ? {} : this.#attempt.failed(error, this.#known());
-    if (this.state.name !== 'waiting' && this.state.name !== 'paused')
-      await this.#book.move('failed', elsewhere);
-    const kind = error instanceof NonFiniteError ? 'a step was rejected' : 'it failed';
-    if (this.#failures >= MOST_FAILURES)
-      await this.#pause(`${kind} ${this.#failures} times in a row, the last time: ${error.message}`);
+    const isAway = error instanceof StoreAwayError;
+    const mustPause = isEnded ? null : this.#failures.add(error, `the loop while ${this.state.name}`);
+    const elsewhere = isEnded || isAway ? {} : this.#attempt.failed(error, this.#known());
+    const waits = isAway ? { waitsFor: `the store is away: ${error.message}` } : {};
+    if (this.state.name === 'waiting' || this.state.name === 'paused')
+      this.state = { ...this.state, ...waits };
+    else await this.#book.move('failed', { ...elsewhere, ...waits });
+    if (mustPause !== null) await this.#pause(mustPause);
   }
 
   async #interrupt(order: () => Promise<void>): Promise<LoopStatus> {
-    await this.#turns.interrupt(order);
+    await unlessStuck(this.#turns.interrupt(order), this.house.store);
     return this.status();
   }
 }

@@ -1,0 +1,60 @@
+// A store that is away: the loop waits for it, however long, and neither orders nor the end of the server wait for the store.
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { UnavailableError } from '../../../src/errors.js';
+import { eventually, post } from '../../support/test-server.js';
+import { openLoopHouse, type RunningHouse } from '../support/loop-house.js';
+import { importTiny } from '../support/tiny-rl-run.js';
+
+jest.setTimeout(600_000);
+
+const home = mkdtempSync(join(tmpdir(), 'searchloop-store-away-'));
+let house: RunningHouse;
+beforeAll(async () => {
+  await importTiny(home, join(__dirname, '..', '..', 'fixtures'));
+  house = await openLoopHouse(home);
+  for (const colour of ['red', 'green', 'blue', 'white']) {
+    const body = { model: 'searchloop', messages: [{ role: 'user', content: `What is ${colour}?` }] };
+    const { id } = (await (await post(`${house.url}/v1/chat/completions`, body)).json()) as { id: string };
+    expect((await post(`${house.url}/v1/feedback`, { id, golden_answers: ['x'] })).status).toBe(200);
+  }
+});
+afterEach(() => jest.restoreAllMocks());
+afterAll(async () => {
+  await house?.close();
+  rmSync(home, { recursive: true, force: true });
+});
+
+const health = (trouble: string | null) => ({ trouble, waiting: 0, waitingBytes: 0, refused: 0 });
+
+test('is no failure: rounds and looks without number wait, it is told once, and then the work goes on', async () => {
+  const read = jest
+    .spyOn(house.store, 'feedbackSince')
+    .mockRejectedValue(new UnavailableError('no connection to the database'));
+  for (let rounds = 0; rounds < 6; rounds++) await house.loop.once();
+  expect(house.loop.status()).toMatchObject({
+    state: 'waiting',
+    waits_for: 'the store is away: no connection to the database',
+  });
+  expect(house.failures).toEqual(['the loop while waiting: no connection to the database']);
+  read.mockRestore();
+  await house.loop.step();
+  expect(house.loop.status()).toMatchObject({ state: 'waiting', step: 1, last_error: null });
+  house.failures.length = 0;
+});
+
+test('one that takes no writes: orders say so, and the loop closes all the same', async () => {
+  const write = jest.spyOn(house.store, 'putDocuments').mockReturnValue(new Promise(() => {}));
+  jest.spyOn(house.store, 'health').mockReturnValue(health('the disk is full'));
+  house.loop.runInBackground();
+  await eventually(() => write.mock.calls.length > 0);
+  const refused = await post(`${house.url}/admin/loop/pause`, {});
+  expect(refused.status).toBe(503);
+  expect(await refused.text()).toContain('the disk is full');
+  const began = performance.now();
+  await house.loop.close();
+  expect(performance.now() - began).toBeLessThan(15_000);
+  expect(house.failures).toEqual([]);
+});
