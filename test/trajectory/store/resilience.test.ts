@@ -143,7 +143,7 @@ test('the clock is set back: order, last word and idempotency hold', async () =>
   );
   const ids = (await opened.list({}, { limit: 9, order: 'oldest' })).map(({ id }) => id);
   expect(ids).toEqual(['first', 'second']);
-  expect(labelOf(await opened.feedbackOf(['first']))).toMatchObject({ value: -1 });
+  expect(labelOf(await opened.feedbackOf(['first']))).toMatchObject({ reward: { value: -1 } });
   expect(opened.health().trouble).toBeNull();
 });
 
