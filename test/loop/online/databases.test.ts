@@ -4,8 +4,9 @@
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type PostgresServer, startPostgres } from '../../support/postgres-server.js';
-import { post } from '../../support/test-server.js';
+import { eventually, post } from '../../support/test-server.js';
 import { openLoopHouse, type RunningHouse } from '../support/loop-house.js';
 import { importTiny } from '../support/tiny-rl-run.js';
 
@@ -123,4 +124,25 @@ test.each(['sqlite', 'postgres'] as const)('%s: labels, ledger, lineage, deletio
   const made = new Set(entering.mock.calls.flatMap(([record, , origin]) => [record.id, origin]));
   expect(made.size).toBeGreaterThanOrEqual(5);
   expect(fourth).toMatchObject({ trajectoryIds: [], deletedRecords: made.size });
+});
+
+test('a database that is away for a while pauses nothing: the loop says what it waits for, and goes on', async () => {
+  const home = join(root, 'away');
+  cpSync(model, home, { recursive: true });
+  house = await openLoopHouse(home, {
+    'store.kind': 'postgres',
+    'store.url': postgres.createDatabase('away'),
+  });
+  const { loop } = house;
+  loop.runInBackground();
+  await eventually(() => loop.status().waits_for?.startsWith('0 labelled questions') ?? false);
+  await postgres.kill();
+  await eventually(() => loop.status().waits_for?.startsWith('the store is away') ?? false);
+  // Many times as long as three rounds take.
+  await sleep(3_000);
+  expect(loop.status()).toMatchObject({ state: 'waiting' });
+  await postgres.start();
+  await eventually(() => loop.status().waits_for?.startsWith('0 labelled questions') ?? false, 60_000);
+  expect(loop.status()).toMatchObject({ state: 'waiting', paused_for: null, last_error: null });
+  expect(house.failures).toHaveLength(1);
 });
