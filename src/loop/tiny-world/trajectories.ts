@@ -89,7 +89,7 @@ async function lessons(
     const random = randomNumbers(seed);
     const topK = recipe.topKs[Math.floor(random() * recipe.topKs.length)] as number;
     const question = questions[Math.floor(random() * questions.length)] as WorldQuestion;
-    const teacher = teacherOf(tinyScript(world, question, stage.habits, seed));
+    const teacher = teacherOf(() => tinyScript(world, question, stage.habits, seed));
     return teach(
       house,
       { id: `${stage.name}-${i}`, method: 'search-r1', question: question.question, topK, teacher },

@@ -46,7 +46,7 @@ export async function makeRivals(options: RivalOptions): Promise<WarmStartSummar
       const answer = record.answer as string;
       const lesson = { id: `${method}-${questionId}`, method, question: record.question, topK };
       try {
-        const rival = await teach(house, { ...lesson, teacher: () => answer }, signal);
+        const rival = await teach(house, { ...lesson, teacher: () => () => answer }, signal);
         const line = { questionId, dataset, goldenAnswers, kind: method, settingsDigest, record: rival };
         await writer.append(line);
         lines.push(line);

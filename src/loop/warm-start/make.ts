@@ -48,7 +48,7 @@ const AT_ONCE = 8;
  * @throws {InvalidInputError} a question of the validation part
  * @throws {IntegrityError} the file was begun with other settings (the message holds both digests), or holds trajectories
  *   of questions that are not among these
- * @throws {CancelledError} the signal fired; the file holds all that was finished
+ * @throws {CancelledError} the signal fired; {UnavailableError} searches do not come back; the file holds all that was finished
  */
 export async function makeWarmStart(options: WarmStartOptions): Promise<WarmStartSummary> {
   const { questions, output, count, signal, house } = options;
@@ -173,7 +173,7 @@ async function tryScript(
     method: 'search-r1' as const,
     question: question.question,
     topK,
-    teacher: teacherOf(script.run()),
+    teacher: teacherOf(script.run),
   };
   try {
     return await teach(house, lesson, signal);

@@ -4,6 +4,7 @@ import { RAW_POLICY } from '../../engine/index.js';
 import type { Passage } from '../../retrieval/index.js';
 import { createRolloutRunner, type MethodName, type RolloutRunnerOptions } from '../../rollout/index.js';
 import { audit, type TrajectoryRecord } from '../../trajectory/index.js';
+import { FailedSearch, FailedSearches } from '../offline/failed-searches.js';
 import { GiveUp, type Script } from './scripts.js';
 import { type SeenPassage, seenPassages } from './support.js';
 import { createTeacherGenerator, type Teacher } from './teacher-generator.js';
@@ -11,6 +12,8 @@ import { createTeacherGenerator, type Teacher } from './teacher-generator.js';
 /** What rollouts are made of, without a generator; `info` is that of the policy that will be trained. */
 export type TeachingHouse = Omit<RolloutRunnerOptions, 'generator' | 'onRecord'> & {
   readonly info: Parameters<typeof createTeacherGenerator>[0]['info'];
+  /** Between looks whether searches that failed work again. */
+  readonly searchPausesMs?: readonly number[];
 };
 
 export interface Lesson {
@@ -18,22 +21,42 @@ export interface Lesson {
   readonly method: MethodName;
   readonly question: string;
   readonly topK: number;
-  /** Gets what the last search showed; null at the first turn. */
-  readonly teacher: (seen: readonly SeenPassage[] | null) => string;
+  /** Begins anew: what it returns writes a turn, and gets what the last search showed; null at the first turn. */
+  readonly teacher: () => (seen: readonly SeenPassage[] | null) => string;
 }
 
 /**
- * The record of one taught rollout.
+ * The record of one taught rollout, which met no search that is away: it is begun again once searches work.
  * @throws {GiveUp} the teacher could not go on, or the record is not one to learn from
+ * @throws {UnavailableError} searches fail and do not come back; {CancelledError} the signal fired
  */
 export async function teach(
   house: TeachingHouse,
   lesson: Lesson,
-  signal?: AbortSignal,
+  signal: AbortSignal = new AbortController().signal,
+): Promise<TrajectoryRecord> {
+  const failed = new FailedSearches(house.retriever, house.searchPausesMs);
+  for (;;) {
+    try {
+      return await attempt(house, lesson, failed, signal);
+    } catch (error) {
+      if (!(error instanceof FailedSearch)) throw error;
+      await failed.after(error, signal);
+    }
+  }
+}
+
+/** @throws {FailedSearch} */
+async function attempt(
+  house: TeachingHouse,
+  lesson: Lesson,
+  failed: FailedSearches,
+  signal: AbortSignal,
 ): Promise<TrajectoryRecord> {
   let found: readonly Passage[] | null = null;
+  const write = lesson.teacher();
   const teacher: Teacher = (appended) =>
-    lesson.teacher(found === null || lesson.method !== 'search-r1' ? null : seenPassages(found, appended));
+    write(found === null || lesson.method !== 'search-r1' ? null : seenPassages(found, appended));
   const generator = createTeacherGenerator({
     tokenizer: house.tokenizer,
     info: house.info,
@@ -46,10 +69,12 @@ export async function teach(
     sampling: { ...RAW_POLICY, temperature: 0 },
     topK: lesson.topK,
     forceAnswer: false,
-    ...(signal === undefined ? {} : { signal }),
+    signal,
   });
   for await (const event of rollout) {
     if (event.type === 'search.results') {
+      failed.check(event);
+      // Searches work, and this one does not.
       if (event.error !== null) throw new GiveUp(`the search failed: ${event.error}`);
       found = event.passages;
     } else if (event.type === 'done') return checked(event.record, house);
@@ -58,11 +83,14 @@ export async function teach(
 }
 
 /** A script as a teacher: each turn is the script's next one. */
-export function teacherOf(script: Script): Lesson['teacher'] {
-  return (seen) => {
-    const { value, done } = seen === null ? script.next([]) : script.next(seen);
-    if (done === true) throw new GiveUp('the script ended before its rollout');
-    return value as string;
+export function teacherOf(begin: () => Script): Lesson['teacher'] {
+  return () => {
+    const script = begin();
+    return (seen) => {
+      const { value, done } = seen === null ? script.next([]) : script.next(seen);
+      if (done === true) throw new GiveUp('the script ended before its rollout');
+      return value as string;
+    };
   };
 }
 

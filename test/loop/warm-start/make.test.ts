@@ -4,6 +4,7 @@ import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { configSchema } from '../../../src/config/index.js';
+import { RetrievalError, UnavailableError } from '../../../src/errors.js';
 import { isValidation, type Question } from '../../../src/evaluation/index.js';
 import {
   makeRivals,
@@ -184,6 +185,66 @@ test('what cannot be answered from the passages is left out, with the reason', a
 test('an answer that the observation cuts off is not there', async () => {
   const { lines } = await made([CHAIN], { passageTokens: 24 });
   expect(lines).toEqual([]);
+});
+
+describe('searches that fail', () => {
+  /** @param isAway  by the number of the call and the query */
+  const houseWith = (isAway: (call: number, query: string) => boolean): TeachingHouse => {
+    const memory = createMemoryRetriever({ passages: PASSAGES });
+    let calls = 0;
+    const search: typeof memory.search = async (queries, k, options) => {
+      calls++;
+      if (queries.some((query) => isAway(calls, query))) throw new RetrievalError('the engine is away');
+      return memory.search(queries, k, options);
+    };
+    const house = createHouse({ retrieverRetries: 0 });
+    return { ...house, retriever: { ...memory, search }, searchPausesMs: [1, 1] };
+  };
+  const make = async (house: TeachingHouse, questions: readonly Question[]) => {
+    const output = join(folder, 'out.jsonl');
+    return { output, summary: await makeWarmStart({ house, questions, output, count: 100, topK: 3 }) };
+  };
+
+  test('a while: the lesson is begun again, and no other script takes its place', async () => {
+    const whole = (await made([CHAIN])).lines[0]?.record;
+    await rm(join(folder, 'out.jsonl'));
+    // The pages, the first search; then the second one fails, and a look whether searches work.
+    const { output } = await make(
+      houseWith((call) => call === 3 || call === 4),
+      [CHAIN],
+    );
+    const [line] = await readWarmStart(output);
+    expect(line?.kind).toBe('chain');
+    expect(line?.record.tokenIds).toEqual(whole?.tokenIds);
+  });
+
+  test('for good: the run ends, and goes on where it was', async () => {
+    let isAway = true;
+    const house = houseWith((_call, query) => isAway && !query.startsWith('Lisbon'));
+    await expect(make(house, [SINGLE])).rejects.toThrow(UnavailableError);
+    isAway = false;
+    expect((await make(house, [SINGLE])).summary).toMatchObject({ trajectories: 1, left: {} });
+  });
+
+  test('one alone, while others are answered: nothing is learned from it', async () => {
+    const { summary } = await make(
+      houseWith((_call, query) => query.startsWith('What is the capital')),
+      [SINGLE],
+    );
+    expect(summary).toMatchObject({
+      trajectories: 0,
+      left: { single: { 'the search failed: the engine is away': 1 } },
+    });
+  });
+
+  test('passages of a prompt count too', async () => {
+    const { lines: from } = await made([SINGLE]);
+    const output = join(folder, 'rag.jsonl');
+    const house = houseWith(() => true);
+    await expect(makeRivals({ house, method: 'rag', from, output, topK: 2 })).rejects.toThrow(
+      UnavailableError,
+    );
+  });
 });
 
 test('a question of the validation part is refused', async () => {
