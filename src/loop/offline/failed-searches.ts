@@ -16,6 +16,9 @@ export class FailedSearch extends Error {
   }
 }
 
+/** Searches fail, and do not come back while one rollout waits for them: nothing that it did is at fault. */
+export class SearchesAwayError extends UnavailableError {}
+
 const MOST_SHOWN = 100;
 /** Between looks whether searches work again, together a minute. */
 const PAUSES_MS: readonly number[] = [1000, 2000, 4000, 8000, 16_000, 32_000];
@@ -43,12 +46,12 @@ export class FailedSearches {
 
   /**
    * Resolves when the rollout may be begun again.
-   * @throws {UnavailableError} searches do not come back; {CancelledError} the signal fired
+   * @throws {SearchesAwayError} they do not come back; {CancelledError} the signal fired
    */
   async after(failure: FailedSearch, signal: AbortSignal): Promise<void> {
     while (!(await this.#works(signal))) {
       const pause = this.pausesMs[this.#pauses++];
-      if (pause === undefined) throw new UnavailableError(failure.message, { cause: failure });
+      if (pause === undefined) throw new SearchesAwayError(failure.message, { cause: failure });
       await sleep(pause, undefined, { signal }).catch(() => {});
       if (signal.aborted) throw new CancelledError();
     }

@@ -2,6 +2,7 @@
 // alone, so what failed for a reason of its own would fail for ever, and nothing would be learned from any other label.
 
 import { UnavailableError } from '../../errors.js';
+import { awayOf } from './away.js';
 import type { Place } from './choose-questions.js';
 import type { Known } from './findings.js';
 
@@ -33,12 +34,18 @@ export class Attempt {
   }
 
   /**
-   * What was away may come back, so that is tried a second time; all else goes on to others at once: to the questions
-   * behind those that were chosen, and to answers that stood in no failed step of this candidate.
+   * Store and search are away for all questions alike. What else was away may come back, so that is tried a second time; but a
+   * judge that fails at one question fails there again. All else goes on to others at once: to the questions behind those that
+   * were chosen, and to answers that stood in no failed step of this candidate.
    */
   failed(error: Error, known: Known): Partial<Place> {
     const plan = this.#plan;
     if (plan === null) return {};
+    const what = awayOf(error)?.what;
+    if (what === 'store' || what === 'searches') {
+      this.end();
+      return {};
+    }
     const isRepeated = this.#lastFailed === plan;
     this.#lastFailed = plan;
     this.end();

@@ -1,15 +1,19 @@
-// Rounds that failed: how many in a row, and what is told of them. A store that is away is no failure of the loop's.
+// Rounds that failed: how many in a row, and what is told of them. What is away (the store, the search, a judge) is no failure of
+// the loop's.
 
 import { NonFiniteError } from '../../errors.js';
+import { type Away, awayOf } from './away.js';
 import type { LoopHouse } from './house.js';
-import { StoreAwayError } from './patient-store.js';
 
 /** Rejected or failed steps in a row that pause the loop. */
 const MOST_FAILURES = 3;
+/** Of `loop.pollMs`. A step has waited for searches for a minute; a judge may be paid for each try, though it breaks off. */
+const LONGEST_REST: Readonly<Record<Away['what'], number>> = { store: 1, searches: 16, scorer: 256 };
 
 export class Failures {
   #inARow = 0;
-  #isStoreAway = false;
+  #away: Away | null = null;
+  #rest = 1;
   #last: string | null = null;
 
   constructor(private readonly tell: LoopHouse['onFailure']) {}
@@ -19,15 +23,28 @@ export class Failures {
     return this.#last;
   }
 
+  /** What is away; null: nothing, as far as is known. */
+  get waitsFor(): string | null {
+    return this.#away?.waitsFor ?? null;
+  }
+
+  /** Before the next round, in `loop.pollMs`: a step that is made anew costs more than a look at the store. */
+  get rest(): number {
+    return this.#rest;
+  }
+
   /** @returns why the loop has to pause; null: it may go on */
   add(error: Error, doing: string): string | null {
     this.#last = error.message;
-    if (error instanceof StoreAwayError) {
+    const before = this.#away;
+    this.#away = awayOf(error);
+    if (this.#away !== null) {
       // Once for each time that it is away, however often one looks.
-      if (!this.#isStoreAway) this.tell(error, doing);
-      this.#isStoreAway = true;
+      if (before?.what !== this.#away.what) this.tell(error, doing);
+      this.#rest = Math.min(2 * this.#rest, LONGEST_REST[this.#away.what]);
       return null;
     }
+    this.#rest = 1;
     this.#inARow++;
     this.tell(error, doing);
     const kind = error instanceof NonFiniteError ? 'a step was rejected' : 'it failed';
@@ -39,17 +56,23 @@ export class Failures {
   /** A round went well. */
   clear(): void {
     this.forgive();
-    this.#isStoreAway = false;
+    this.#back();
     this.#last = null;
   }
 
   storeIsBack(): void {
-    if (this.#isStoreAway) this.#last = null;
-    this.#isStoreAway = false;
+    if (this.#away?.what !== 'store') return;
+    this.#back();
+    this.#last = null;
   }
 
   /** Somebody has looked at it. */
   forgive(): void {
     this.#inARow = 0;
+  }
+
+  #back(): void {
+    this.#away = null;
+    this.#rest = 1;
   }
 }

@@ -115,6 +115,7 @@ export class OnlineLoop implements LoopControl {
       ...facts,
       progress: this.#progress,
       lastError: this.#failures.last,
+      away: this.state.name === 'paused' ? null : this.#failures.waitsFor,
     });
   }
 
@@ -174,7 +175,7 @@ export class OnlineLoop implements LoopControl {
       } catch (error) {
         if (!(error instanceof CancelledError)) this.house.onFailure(error as Error, 'a round of the loop');
       }
-      if (!worked) await this.#turns.rest(this.house.settings.pollMs);
+      if (!worked) await this.#turns.rest(this.#failures.rest * this.house.settings.pollMs);
     }
   }
 
@@ -184,11 +185,9 @@ export class OnlineLoop implements LoopControl {
       await this.#watchman.hear();
       await this.#watchman.act();
       if (this.state.name !== 'waiting') return false;
-      if (await this.#judgeWhereDue()) return true;
-      const stepped = await this.#stepWherePossible(isAsked);
-      if (stepped && this.state.name === 'waiting') await this.#judgeWhereDue();
+      const worked = (await this.#judgeWhereDue()) || (await this.#stepAndJudge(isAsked));
       this.#failures.clear();
-      return stepped;
+      return worked;
     } catch (error) {
       await this.#breakOff(error as Error);
       return false;
@@ -199,6 +198,12 @@ export class OnlineLoop implements LoopControl {
   }
 
   // ---- learn
+
+  async #stepAndJudge(isAsked: boolean): Promise<boolean> {
+    const stepped = await this.#stepWherePossible(isAsked);
+    if (stepped && this.state.name === 'waiting') await this.#judgeWhereDue();
+    return stepped;
+  }
 
   async #stepWherePossible(isAsked: boolean): Promise<boolean> {
     await this.#findings.open();
@@ -367,13 +372,10 @@ export class OnlineLoop implements LoopControl {
     // Nobody knows which writes the store still makes: none must follow that would undo them. A start begins anew anyway.
     if (this.#turns.isClosed) return;
     const isEnded = error instanceof CancelledError;
-    const isAway = error instanceof StoreAwayError;
     const mustPause = isEnded ? null : this.#failures.add(error, `the loop while ${this.state.name}`);
-    const elsewhere = isEnded || isAway ? {} : this.#attempt.failed(error, this.#known());
-    const waits = isAway ? { waitsFor: `the store is away: ${error.message}` } : {};
-    if (this.state.name === 'waiting' || this.state.name === 'paused')
-      this.state = { ...this.state, ...waits };
-    else await this.#book.move('failed', { ...elsewhere, ...waits });
+    const elsewhere = isEnded ? {} : this.#attempt.failed(error, this.#known());
+    if (this.state.name !== 'waiting' && this.state.name !== 'paused')
+      await this.#book.move('failed', elsewhere);
     if (mustPause !== null) await this.#pause(mustPause);
   }
 

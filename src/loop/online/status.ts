@@ -26,6 +26,8 @@ export interface LoopFacts {
   readonly busy: boolean;
   readonly yields: number;
   readonly lastError: string | null;
+  /** What the loop does not get on without, and cannot have now. */
+  readonly away: string | null;
 }
 
 export type LoopStatus = ReturnType<typeof statusOf>;
@@ -36,7 +38,7 @@ export function statusOf(state: LoopState, facts: LoopFacts) {
     object: 'loop',
     state: state.name,
     paused_for: state.pausedFor,
-    waits_for: state.waitsFor,
+    waits_for: facts.away ?? state.waitsFor,
     last_error: facts.lastError,
     mode: facts.mode,
     algorithm: facts.algorithm,
@@ -93,7 +95,7 @@ export function factsOf(
   { settings, gateQuestions, priority, ...house }: LoopHouse,
   labels: LabelIndex,
   known: Known,
-): Omit<LoopFacts, 'progress' | 'lastError'> {
+): Omit<LoopFacts, 'progress' | 'lastError' | 'away'> {
   const { usable, unusable } = loggedAnswers(house, labels, known);
   const own = gateQuestions.filter(
     ({ question }) => !labels.unaskable.has([{ role: 'user', content: question }]),

@@ -12,6 +12,9 @@ export interface PostOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** Whoever tells rewards cannot be reached now, or has too much to do: the same may be answered later. */
+export class ScorerAwayError extends UnavailableError {}
+
 const MOST_BYTES = 16 << 20;
 /** Characters of a refusal that are told. */
 const MOST_SAID = 200;
@@ -20,7 +23,7 @@ const NOT_OF_THE_REQUEST: ReadonlySet<number> = new Set([401, 403, 404, 408, 429
 
 /**
  * @returns the parsed answer
- * @throws {UnavailableError} no good answer came; {RefusedError} this very body is not taken;
+ * @throws {ScorerAwayError} no good answer came; {UnavailableError} nobody may ask so, or there; {RefusedError} this very body is not taken;
  * {CancelledError} the signal fired
  */
 export async function postJson(url: string, body: unknown, options: PostOptions): Promise<unknown> {
@@ -55,7 +58,7 @@ async function attempt(url: string, body: unknown, options: PostOptions): Promis
   } catch (cause) {
     if (signal?.aborted) throw new CancelledError();
     const reason = timeout.aborted ? `no answer within ${timeoutMs} ms` : (cause as Error).message;
-    return { ok: false, mayPass: true, error: new UnavailableError(`${url}: ${reason}`, { cause }) };
+    return { ok: false, mayPass: true, error: new ScorerAwayError(`${url}: ${reason}`, { cause }) };
   }
 }
 
@@ -63,10 +66,9 @@ function failureOf(url: string, status: number, text: string): { mayPass: boolea
   const said = text.replace(/\s+/gu, ' ').trim().slice(0, MOST_SAID);
   const message = `${url}: answered ${status}${said === '' ? '' : `: ${said}`}`;
   const isRefusal = status >= 400 && status < 500 && !NOT_OF_THE_REQUEST.has(status);
-  return {
-    mayPass: status === 408 || status === 429 || status >= 500,
-    error: isRefusal ? new RefusedError(message) : new UnavailableError(message),
-  };
+  const mayPass = status === 408 || status === 429 || status >= 500;
+  if (mayPass) return { mayPass, error: new ScorerAwayError(message) };
+  return { mayPass, error: isRefusal ? new RefusedError(message) : new UnavailableError(message) };
 }
 
 async function readText(response: Response): Promise<string> {

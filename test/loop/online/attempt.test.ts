@@ -1,6 +1,8 @@
 import { IntegrityError, NonFiniteError, UnavailableError } from '../../../src/errors.js';
+import { SearchesAwayError } from '../../../src/loop/offline/failed-searches.js';
 import { Attempt } from '../../../src/loop/online/attempt.js';
 import { Findings } from '../../../src/loop/online/findings.js';
+import { StoreAwayError } from '../../../src/loop/online/patient-store.js';
 
 const known = () => new Findings(async () => new Set()).under('v1');
 const plan = { step: 3, place: { pass: 0, cursor: 'b' } };
@@ -27,6 +29,12 @@ test('what was away is waited for once; then the next questions come, and answer
   expect(attempt.failed(new UnavailableError('away'), notes)).toEqual({});
   expect(attempted(attempt).failed(new UnavailableError('away'), notes)).toEqual(behind);
   expect(notes.against('logged')).toBeNull();
+});
+
+test('what is away for all questions alike is waited for, however often', () => {
+  const attempt = new Attempt();
+  for (const error of [new SearchesAwayError('away'), new StoreAwayError('away')])
+    for (let tries = 0; tries < 3; tries++) expect(attempted(attempt).failed(error, known())).toEqual({});
 });
 
 test('a failure before the choice, or outside a step, changes no place', () => {

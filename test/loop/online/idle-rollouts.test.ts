@@ -1,7 +1,8 @@
 // Rollouts of the loop while searches fail: an outage is waited for or told, and never becomes something to learn from.
 
 import { configSchema } from '../../../src/config/index.js';
-import { RetrievalError, UnavailableError } from '../../../src/errors.js';
+import { RetrievalError } from '../../../src/errors.js';
+import { SearchesAwayError } from '../../../src/loop/offline/failed-searches.js';
 import { type IdleJob, rollIdle } from '../../../src/loop/online/idle-rollouts.js';
 import { createPriority } from '../../../src/loop/online/priority.js';
 import { Unaskable } from '../../../src/loop/online/unaskable.js';
@@ -69,7 +70,7 @@ test('where searches do not come back there is no record', async () => {
     never,
     (_done, _at, record) => made.push(record),
   );
-  await expect(rolled).rejects.toThrow(UnavailableError);
+  await expect(rolled).rejects.toThrow(SearchesAwayError);
   await expect(rolled).rejects.toThrow('"capital of Portugal"');
   expect(made).toEqual([]);
 });

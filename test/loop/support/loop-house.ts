@@ -15,6 +15,7 @@ import {
   openLoop,
   type Priority,
 } from '../../../src/loop/index.js';
+import type { GradeAnswers } from '../../../src/loop/online/rewards.js';
 import { loadPrompts } from '../../../src/rollout/index.js';
 import { createServer, type SearchloopServer } from '../../../src/server/index.js';
 import { createLogger } from '../../../src/telemetry/index.js';
@@ -41,6 +42,21 @@ export function lowShare({ tokenIds, lossMask }: Pick<TrajectoryRecord, 'tokenId
   const sampled = tokenIds.filter((_, t) => lossMask[t] === 1);
   return sampled.filter((id) => id < 256).length / Math.max(1, sampled.length);
 }
+
+export const byLowIds: GradeAnswers = async (answers) =>
+  answers.map(({ record }) => ({
+    scores: {
+      reward: lowShare(record),
+      em: 0,
+      subEm: 0,
+      f1: 0,
+      formatScore: 0,
+      wellFormed: false,
+      searches: record.searches.length,
+    },
+    source: 'gold',
+    rule: 'share of low ids',
+  }));
 
 export function writeGateQuestions(path: string, count: number): string {
   const lines = Array.from({ length: count }, (_, i) =>
@@ -117,20 +133,7 @@ export async function openLoopHouse(
     parts: { retriever, tokenizer: encoding.tokenizer, encoding, prompts: loadPrompts(config.rollout) },
     store,
     threads: 1,
-    grade: async (answers) =>
-      answers.map(({ record }) => ({
-        scores: {
-          reward: lowShare(record),
-          em: 0,
-          subEm: 0,
-          f1: 0,
-          formatScore: 0,
-          wellFormed: false,
-          searches: record.searches.length,
-        },
-        source: 'gold',
-        rule: 'share of low ids',
-      })),
+    grade: byLowIds,
     onNote: (line) => notes.push(line),
     onFailure: (error, doing) => failures.push(`${doing}: ${error.message}`),
     onWait: () => onWait?.(engine),

@@ -6,7 +6,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { CancelledError, IntegrityError, UnavailableError } from '../../../src/errors.js';
-import { createHttpScorer, createJudge, type ScoredItem } from '../../../src/reward/index.js';
+import {
+  createHttpScorer,
+  createJudge,
+  type ScoredItem,
+  ScorerAwayError,
+} from '../../../src/reward/index.js';
 import { verdictOf } from '../../../src/reward/scorers/judge.js';
 import { makeRecord } from '../../trajectory/store/support.js';
 
@@ -91,7 +96,7 @@ describe('HTTP reward', () => {
     expect(requests).toHaveLength(4);
     replies = () => ({ body: { rewards: [1] }, waitMs: 10_000 });
     const slow = createHttpScorer({ url, retries: 0, timeoutMs: 50 }).score([item('a')]);
-    await expect(slow).rejects.toThrow(UnavailableError);
+    await expect(slow).rejects.toThrow(ScorerAwayError);
     await expect(createHttpScorer({ url }).score([item('a')], AbortSignal.timeout(50))).rejects.toThrow(
       CancelledError,
     );
@@ -173,6 +178,8 @@ describe('judge', () => {
       const failed = createJudge({ baseUrl: url, model: 'wise' }).score([item('a')]);
       await expect(failed).rejects.toThrow('who are you?');
       await expect(failed).rejects.toThrow(UnavailableError);
+      // Waiting helps nothing.
+      await expect(failed).rejects.not.toThrow(ScorerAwayError);
     },
   );
 

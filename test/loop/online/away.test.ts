@@ -1,20 +1,28 @@
-// A store that is away: the loop waits for it, however long, and neither orders nor the end of the server wait for the store.
+// What is away: the loop waits for it, however long. Neither orders nor the end of the server wait for a store.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { UnavailableError } from '../../../src/errors.js';
+import { SearchesAwayError } from '../../../src/loop/offline/failed-searches.js';
+import { ScorerAwayError } from '../../../src/reward/index.js';
 import { eventually, post } from '../../support/test-server.js';
-import { openLoopHouse, type RunningHouse } from '../support/loop-house.js';
+import { byLowIds, openLoopHouse, type RunningHouse } from '../support/loop-house.js';
 import { importTiny } from '../support/tiny-rl-run.js';
 
 jest.setTimeout(600_000);
 
 const home = mkdtempSync(join(tmpdir(), 'searchloop-store-away-'));
 let house: RunningHouse;
+/** What a round ends with: the tiny model never searches, and no judge is set. */
+let outage: Error | null = null;
 beforeAll(async () => {
   await importTiny(home, join(__dirname, '..', '..', 'fixtures'));
-  house = await openLoopHouse(home);
+  house = await openLoopHouse(
+    home,
+    {},
+    { grade: (answers, signal) => (outage === null ? byLowIds(answers, signal) : Promise.reject(outage)) },
+  );
   for (const colour of ['red', 'green', 'blue', 'white']) {
     const body = { model: 'searchloop', messages: [{ role: 'user', content: `What is ${colour}?` }] };
     const { id } = (await (await post(`${house.url}/v1/chat/completions`, body)).json()) as { id: string };
@@ -29,7 +37,7 @@ afterAll(async () => {
 
 const health = (trouble: string | null) => ({ trouble, waiting: 0, waitingBytes: 0, refused: 0 });
 
-test('is no failure: rounds and looks without number wait, it is told once, and then the work goes on', async () => {
+test('a store is no failure: rounds and looks without number wait, it is told once, and then the work goes on', async () => {
   const read = jest
     .spyOn(house.store, 'feedbackSince')
     .mockRejectedValue(new UnavailableError('no connection to the database'));
@@ -45,7 +53,23 @@ test('is no failure: rounds and looks without number wait, it is told once, and 
   house.failures.length = 0;
 });
 
-test('one that takes no writes: orders say so, and the loop closes all the same', async () => {
+test.each([
+  ['searches', new SearchesAwayError('no answer'), 'searches fail: no answer'],
+  ['a judge', new ScorerAwayError('no answer'), 'who tells what answers are worth is away: no answer'],
+])('%s: more rounds than three wait, and the work goes on by itself', async (_what, error, waitsFor) => {
+  const { step } = house.loop.status();
+  outage = error;
+  for (let rounds = 0; rounds < 5; rounds++) await house.loop.once();
+  expect(house.loop.status()).toMatchObject({ state: 'waiting', step, waits_for: waitsFor });
+  expect(house.failures).toEqual(['the loop while rolling: no answer']);
+  outage = null;
+  await house.loop.once();
+  expect(house.loop.status()).toMatchObject({ state: 'waiting', step: step + 1, last_error: null });
+  expect(house.loop.status().waits_for).not.toBe(waitsFor);
+  house.failures.length = 0;
+});
+
+test('a store that takes no writes: orders say so, and the loop closes all the same', async () => {
   const write = jest.spyOn(house.store, 'putDocuments').mockReturnValue(new Promise(() => {}));
   jest.spyOn(house.store, 'health').mockReturnValue(health('the disk is full'));
   house.loop.runInBackground();
