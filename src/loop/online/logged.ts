@@ -55,6 +55,7 @@ export function unusableHead(answer: KnownAnswer, rules: LoggedRules): Unusable 
   if (head.auditState === 'unchecked') return 'not audited';
   if (head.stop === 'cancelled' || head.stop === 'stop') return 'ended by its asker';
   if (!rules.mayTeach(answer)) return 'held out';
+  if ((head.failedSearches ?? 0) > 0) return 'a search failed';
   return rules.against(head.id);
 }
 

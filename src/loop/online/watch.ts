@@ -29,8 +29,12 @@ export function outcomeOf({ label, answer }: Pick<LabelledAnswer, 'label' | 'ans
   return exactMatch(answer, label.golds?.answers ?? []);
 }
 
-/** Answers of users, not rollouts of ours nor answers that were explored. */
-const isServed = ({ head }: LabelledAnswer): boolean => head.source === 'serve';
+/**
+ * Answers of users, not rollouts of ours nor answers that were explored; and none that met a failed search: what is said of those
+ * is said of an outage, and one right after a publication would take a good version back.
+ */
+const isServed = ({ head }: LabelledAnswer): boolean =>
+  head.source === 'serve' && (head.failedSearches ?? 0) === 0;
 
 /** Number of the last word that the label rests on: a comment does not make an old label news. */
 export const lastSaid = ({ sources }: LabelledAnswer): number =>

@@ -82,6 +82,7 @@ export function encodeRecord(record: TrajectoryRecord, notes: RecordNotes): Enco
     temperature: typeof temperature === 'number' ? temperature : null,
     tokens: tokenIds.length,
     sampled: origin.filter((item) => item === 'policy' || item === 'policyInformation').length,
+    failed_searches: record.searches.filter(({ error }) => error !== null).length,
     bytes: sizeOf(body),
     reward: null,
     reward_source: null,
@@ -113,6 +114,7 @@ export function decodeHead(row: Selectable<TrajectoryRow>): StoredHead {
     temperature: row.temperature,
     tokens: row.tokens,
     sampled: row.sampled,
+    failedSearches: row.failed_searches,
     auditState: row.audit_state,
     auditFaults: row.audit_faults === null ? [] : (JSON.parse(row.audit_faults) as AuditFault[]),
     grade:

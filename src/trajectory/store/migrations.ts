@@ -179,4 +179,12 @@ const sources: Migration = {
   },
 };
 
-export const MIGRATIONS: readonly Migration[] = [records, feedback, keys, lineage, origins, sources];
+/** Whether an answer met an outage of the search, without reading its record. Null in the rows that are there. */
+const outages: Migration = {
+  name: 'failed searches',
+  async up({ schema }, { bigint }) {
+    await schema.alterTable('trajectories').addColumn('failed_searches', bigint).execute();
+  },
+};
+
+export const MIGRATIONS: readonly Migration[] = [records, feedback, keys, lineage, origins, sources, outages];

@@ -32,6 +32,8 @@ export interface TrajectoryRow {
   temperature: number | null;
   tokens: number;
   sampled: number;
+  /** Searches that failed after all their tries; null: the record is older than the column. */
+  failed_searches: number | null;
   bytes: number;
   audit_state: AuditState;
   /** JSON list of faults; null where there is none. */

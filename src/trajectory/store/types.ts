@@ -73,6 +73,8 @@ export interface StoredHead {
   readonly temperature: number | null;
   readonly tokens: number;
   readonly sampled: number;
+  /** Searches that failed after all their tries; null: not known without reading the record. */
+  readonly failedSearches: number | null;
   readonly auditState: AuditState;
   readonly auditFaults: readonly AuditFault[];
   readonly grade: Grade | null;

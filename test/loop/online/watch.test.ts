@@ -57,6 +57,24 @@ function watcher(first: Watch) {
   };
 }
 
+test('an outage right after a publication says nothing of the version; what was stored before that was known counts', async () => {
+  const met = Array.from({ length: 30 }, (_, i) => `met-${i}`);
+  const outage = { version: 'new', searchError: 'the engine is away' };
+  await Promise.all(met.map((id) => store.put(makeRecord(id, outage), notes())));
+  await answered('sound', 'new');
+  await Promise.all([...met, 'sound'].map((id, i) => say(id, { reward: 0, keyId: `key-${i % 6}` })));
+  expect((await watcher(begun()).look()).newer.map(({ id }) => id)).toEqual(['sound']);
+  const labels = new LabelIndex(store);
+  await labels.refresh();
+  const ids = (answers: readonly LabelledAnswer[]) =>
+    outcomesUnder(answers, 'new', SETTINGS).outcomes.map(({ id }) => id);
+  expect(ids(labels.answers())).toEqual(['sound']);
+  const older = labels
+    .answers()
+    .map((answer) => ({ ...answer, head: { ...answer.head, failedSearches: null } }));
+  expect(ids(older).length).toBeGreaterThan(1);
+});
+
 test('one answer counts once, whatever is said of it, and sixty words of one key roll nothing back', async () => {
   const old = Array.from({ length: 30 }, (_, i) => `old-${i}`);
   await Promise.all(old.map((id) => answered(id, 'old')));

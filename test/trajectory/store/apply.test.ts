@@ -63,7 +63,11 @@ test('a store from before rollouts knew their origin is taken over as it is', as
   const older = await connectDatabase<StoreTables>({ kind: 'sqlite', path: join(folder, 'older.db') });
   try {
     await migrate(older, 'trajectory', MIGRATIONS.slice(0, 4));
-    const { origin_id: _none, ...head } = encodeRecord(makeRecord('a'), notes()).head;
+    const {
+      origin_id: _none,
+      failed_searches: _neither,
+      ...head
+    } = encodeRecord(makeRecord('a'), notes()).head;
     const row = { ...head, stored_at: 1, audit_state: 'clean' } as const;
     await older.query.insertInto('trajectories').values(row).execute();
     await migrate(older, 'trajectory', MIGRATIONS);

@@ -4,7 +4,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { InvalidInputError } from '../../../src/errors.js';
-import { openTrajectoryStore, type TrajectoryStore } from '../../../src/trajectory/index.js';
+import { connectDatabase, migrate } from '../../../src/storage/index.js';
+import { openTrajectoryStore, type StoredHead, type TrajectoryStore } from '../../../src/trajectory/index.js';
+import { encodeRecord } from '../../../src/trajectory/store/codec.js';
+import { MIGRATIONS } from '../../../src/trajectory/store/migrations.js';
+import { listRecords } from '../../../src/trajectory/store/queries/records.js';
+import type { StoreTables } from '../../../src/trajectory/store/tables.js';
 import { type PostgresServer, startPostgres } from '../../support/postgres-server.js';
 import { feedback, makeRecord, notes } from './support.js';
 
@@ -89,6 +94,34 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (kind) => {
     expect(await ids(0)).toEqual(['d', 'c']);
     expect(await ids(1)).toEqual(['c', 'a']);
     expect(await ids(3)).toEqual([]);
+  });
+
+  test('how many searches of an answer failed stands in its head; of older ones nobody knows', async () => {
+    await store.put(makeRecord('sound'), notes());
+    await store.put(makeRecord('met', { searchError: 'the engine is away' }), notes());
+    const page = { limit: 9, order: 'oldest' } as const;
+    const said = async (heads: Promise<StoredHead[]>) =>
+      (await heads).map(({ id, failedSearches }) => [id, failedSearches]);
+    expect(await said(store.list({}, page))).toEqual([
+      ['sound', 0],
+      ['met', 1],
+    ]);
+    const older = await connectDatabase<StoreTables>(
+      kind === 'sqlite'
+        ? { kind, path: join(folder, 'older.db') }
+        : { kind, url: postgres.createDatabase('older') },
+    );
+    try {
+      const before = MIGRATIONS.findIndex(({ name }) => name === 'failed searches');
+      await migrate(older, 'trajectory', MIGRATIONS.slice(0, before));
+      const { failed_searches: _none, ...head } = encodeRecord(makeRecord('old'), notes()).head;
+      const row = { ...head, stored_at: 1, audit_state: 'clean' } as const;
+      await older.query.insertInto('trajectories').values(row).execute();
+      await migrate(older, 'trajectory', MIGRATIONS);
+      expect(await said(listRecords(older.query, {}, page))).toEqual([['old', null]]);
+    } finally {
+      await older.close();
+    }
   });
 
   test('texts are those of the record, whole, without its tokens', async () => {

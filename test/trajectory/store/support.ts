@@ -29,6 +29,8 @@ export interface RecordWish {
   readonly version?: string;
   /** Words sampled beside the answer, to make a record bigger. */
   readonly words?: number;
+  /** What its search ended with. */
+  readonly searchError?: string;
 }
 
 /** A sound record of a search-r1 rollout with one search. */
@@ -49,7 +51,7 @@ export function makeRecord(id: string, wish: RecordWish = {}): TrajectoryRecord 
     passageIds: ['p1'],
     scores: [0.25],
     durationMs: 3,
-    error: null,
+    error: wish.searchError ?? null,
     duplicate: false,
     observation,
   });
