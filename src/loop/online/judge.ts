@@ -3,7 +3,7 @@
 import { checkpointFolder } from '../../training/index.js';
 import { canonicalJson, sha256Hex } from '../../util/digest.js';
 import { GateAnswers } from './gate/answers.js';
-import { decideGate, type GateVerdict, shortage } from './gate/decide.js';
+import { decideGate, type GateEvidence, type GatePair, type GateVerdict, shortage } from './gate/decide.js';
 import { GateMeasures } from './gate/measure.js';
 import { type GateQuestion, type GateSlices, gateSlices, questionKey } from './gate/questions.js';
 import type { LoopHouse } from './house.js';
@@ -104,11 +104,18 @@ export class Judge {
       const waits = { verdict: 'waits', tests: [], reasons: [short] } as const;
       return { ...this.#told(state, version, waits), confirmedBy: null };
     }
-    const evidence = await this.#measure({ ...state, stretch }, working, isConfirming ? fresh : null, signal);
+    const evidence = await this.#measure({ ...state, stretch }, working, signal);
     if (evidence === null) return null;
-    const verdict = decideGate(evidence, gate);
+    let verdict = decideGate(evidence, gate);
+    // There are few fresh questions: a candidate that fails without them must not use them up.
+    const isAskedFresh = isConfirming && verdict.verdict === 'passed';
+    if (isAskedFresh) {
+      const confirmation = await this.#confirmation(state, fresh, version, signal);
+      if (confirmation === null) return null;
+      verdict = decideGate({ ...evidence, confirmation }, gate);
+    }
     const keys = (list: readonly GateQuestion[]): string[] => list.map(({ key }) => key);
-    const fresher = isConfirming ? keys(fresh) : [];
+    const fresher = isAskedFresh ? keys(fresh) : [];
     const tried = {
       ...stretch,
       attempts: stretch.attempts + 1,
@@ -118,7 +125,7 @@ export class Judge {
     };
     const refusedOn = verdict.verdict === 'refused' ? this.#basisOf(state, working) : null;
     const told = this.#told({ ...state, stretch: tried, refusedOn }, version, verdict);
-    return { ...told, confirmedBy: isConfirming && verdict.verdict === 'passed' ? fresher : null };
+    return { ...told, confirmedBy: isAskedFresh && verdict.verdict === 'passed' ? fresher : null };
   }
 
   #slices({ stretch }: LoopState, pool: readonly GateQuestion[]): GateSlices {
@@ -154,9 +161,8 @@ export class Judge {
   async #measure(
     state: LoopState,
     working: readonly GateQuestion[],
-    fresh: readonly GateQuestion[] | null,
     signal: AbortSignal,
-  ) {
+  ): Promise<GateEvidence | null> {
     const { engine, folder, gate } = this.house;
     const checkpoint = checkpointFolder(checkpointsOf(folder), state.ledger?.trainerStep ?? 0);
     const { version } = await engine.loadAdapter(CANDIDATE, checkpoint, { replace: true });
@@ -165,19 +171,26 @@ export class Judge {
     const start = await this.#adapterOf(state.start);
     const measures = this.#measures;
     const pairs = await measures.pairs(working, version, live, signal);
-    const confirmation =
-      fresh === null
-        ? null
-        : await measures.pairs(fresh, version, await this.#adapterOf(state.confirmed), signal);
-    if (pairs.length < working.length || (confirmation?.length ?? 0) < (fresh?.length ?? 0)) return null;
+    if (pairs.length < working.length) return null;
     return {
       probeChange: await measures.probeChange(working[0] as GateQuestion, version, live, signal),
       pairs,
       alpha: alphaOfAttempt(gate.alpha, state.stretch.attempts + 1),
       kl: await measures.kl(working.slice(0, KL_ANSWERS), version, start, signal),
       deletedRecords: await deletedAlong(this.house.store, version, state.live),
-      confirmation,
+      confirmation: null,
     };
+  }
+
+  /** The candidate beside the version that was confirmed last; null where a question cannot be asked. */
+  async #confirmation(
+    { confirmed }: LoopState,
+    fresh: readonly GateQuestion[],
+    version: string,
+    signal: AbortSignal,
+  ): Promise<readonly GatePair[] | null> {
+    const pairs = await this.#measures.pairs(fresh, version, await this.#adapterOf(confirmed), signal);
+    return pairs.length < fresh.length ? null : pairs;
   }
 
   async #adapterOf(version: string): Promise<string | null> {

@@ -98,3 +98,20 @@ test('where nothing ever confirms, other questions take the place of those whose
   expect(verdicts).toEqual([...Array(11).fill('passed'), ...Array(3).fill('refused')]);
   expect(state.stretch.attempts).toBe(9);
 });
+
+test('fresh questions are asked of a candidate that all else lets pass, and of no other', async () => {
+  const judge = judgeOf(1);
+  const pool = poolOf(2 * COUNT);
+  isAsGood = false;
+  const refused = await judged(judge, candidate(newLoopState(0, 'base'), 'v'), pool);
+  expect(refused).toMatchObject({ verdict: { verdict: 'refused' }, confirmedBy: null });
+  expect(refused.state.stretch.used).toEqual([]);
+  expect(asked).toHaveLength(1);
+  isAsGood = true;
+  const passed = await judged(judge, candidate(refused.state, 'w'), pool);
+  expect(passed.verdict.tests.map(({ name }) => name)).toContain('confirmation');
+  expect(asked).toHaveLength(3);
+  expect([...(passed.confirmedBy ?? [])].sort()).toEqual([...(asked[2] as string[])].sort());
+  expect(passed.state.stretch.used).toEqual(passed.confirmedBy);
+  expect(asked[2]?.some((key) => asked[1]?.includes(key))).toBe(false);
+});

@@ -42,7 +42,7 @@ export interface GateEvidence {
   readonly probeChange: number;
   /** Records that were deleted after the candidate was trained on them. */
   readonly deletedRecords: number;
-  /** Fresh questions, candidate against the version that was confirmed last; null: none are due. */
+  /** Fresh questions, candidate against the version that was confirmed last; null: none are due, or not asked yet. */
   readonly confirmation: readonly GatePair[] | null;
 }
 
