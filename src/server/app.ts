@@ -30,7 +30,7 @@ export function createApp(context: ServerContext, keys: KeyRing): Express {
   app.all(['/healthz', '/readyz'], methodNotAllowed('GET'));
 
   app.use('/admin', adminRoutes(context, keys));
-  app.use(['/v1', '/retrieve'], requireKey(keys, settings.corsOrigins));
+  app.use(['/v1', '/retrieve'], requireKey(keys, settings));
   const body = readBody(settings.bodyLimitBytes);
   app.post('/v1/feedback', requireScope('feedback'), body, feedback(context));
   app.all('/v1/feedback', methodNotAllowed('POST'));

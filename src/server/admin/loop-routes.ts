@@ -21,7 +21,7 @@ const ORDER_BYTES = 16_384;
 /** All of `/admin`; only keys with the scope admin come in. */
 export function adminRoutes(context: ServerContext, keys: KeyRing): Router {
   const router = Router();
-  router.use(requireKey(keys, context.settings.corsOrigins), requireScope('admin'));
+  router.use(requireKey(keys, context.settings), requireScope('admin'));
   router.get('/loop', (_req, res) => {
     res.json(loopOf(context).status());
   });

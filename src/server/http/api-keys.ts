@@ -5,7 +5,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { RequestHandler, Response } from 'express';
 import type { KeyRecord, Scope } from '../../trajectory/index.js';
 import { RequestError } from '../openai/request-error.js';
-import { isForeignPage } from './page.js';
+import { isForeignPage, type OwnNames } from './page.js';
 
 /** Whose request it is. */
 export interface Identity {
@@ -22,7 +22,7 @@ export interface KeySource {
 
 export interface KeyRing {
   /**
-   * @param isForeign  a web page of another origin asks: without keys it may do less
+   * @param isForeign  a web page of another origin asks, or may: without keys it may do less
    * @throws {RequestError} 401 when keys are asked for and this one is none of them; 503 while those of the store
    *   are not known yet
    */
@@ -40,7 +40,7 @@ const FOREIGN_PAGE: Identity = {
   keyId: ANONYMOUS.keyId,
   scopes: ['ask'],
   whyNoMore:
-    'a web page of another origin may only ask while there are no API keys; make one ("searchloop keys create NAME --scope feedback", or admin) and send it, or name the origin in server.corsOrigins',
+    'a web page of another origin may only ask while there are no API keys, and so may who reaches this server by a name that is not known to be its own; make a key ("searchloop keys create NAME --scope feedback", or admin) and send it, or name the origin (http://NAME:PORT) in server.corsOrigins',
 };
 
 interface KnownKey extends Identity {
@@ -102,11 +102,10 @@ export function bearerOf(header: string | undefined): string | undefined {
   return header?.match(/^Bearer +(\S+) *$/i)?.[1];
 }
 
-/** @param origins  `server.corsOrigins` */
-export function requireKey(ring: KeyRing, origins: readonly string[]): RequestHandler {
+export function requireKey(ring: KeyRing, own: OwnNames): RequestHandler {
   return ({ headers }, res, next) => {
     try {
-      res.locals['identity'] = ring.check(bearerOf(headers.authorization), isForeignPage(headers, origins));
+      res.locals['identity'] = ring.check(bearerOf(headers.authorization), isForeignPage(headers, own));
     } catch (error) {
       res.set('www-authenticate', 'Bearer');
       throw error;

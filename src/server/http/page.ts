@@ -1,17 +1,25 @@
 // Which web page a request comes from. Browsers say it in `Origin`, which no page can write itself; where they leave it
-// out (reads, pictures, links) `Sec-Fetch-Site` tells. Clients that are no browser send neither.
+// out (reads, pictures, links) `Sec-Fetch-Site` tells, but not over plain HTTP to a name. Clients that are no browser send
+// neither.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { isIP } from 'node:net';
+import type { ServerConfig } from '../../config/index.js';
 
-/** Our own pages and those of listed origins pass; `X-Forwarded-Host` is not looked at, since any page can send it. */
-export function isForeignPage(headers: IncomingHttpHeaders, listed: readonly string[]): boolean {
+/** What this server is known by. */
+export type OwnNames = Pick<ServerConfig, 'host' | 'corsOrigins'>;
+
+/**
+ * Whether a page of others asks, or may: one that got in by DNS rebinding reads over plain HTTP with no header that tells, but for
+ * its own name. Our own pages and those of listed origins pass; `X-Forwarded-Host` is not looked at, since any page can send it.
+ */
+export function isForeignPage(headers: IncomingHttpHeaders, own: OwnNames): boolean {
   const { origin, host } = headers;
   if (origin !== undefined)
-    return !isListed(origin, listed) && !(isSameHost(headers) && isOwnName(host, listed));
+    return !isListed(origin, own.corsOrigins) && !(isSameHost(headers) && isOwnName(host, own));
   const site = headers['sec-fetch-site'];
-  if (site === undefined || site === 'none') return false;
-  return site !== 'same-origin' || !isOwnName(host, listed);
+  if (site === undefined || site === 'none') return !(isOwnName(host, own) || isLocalName(host));
+  return site !== 'same-origin' || !isOwnName(host, own);
 }
 
 /** Whether a list names this origin itself. `*` names nobody, and `null` is what any page can make of itself. */
@@ -31,12 +39,18 @@ export function isSameHost({ origin = '', host = '' }: IncomingHttpHeaders): boo
  * A name that leads here and nowhere else. Whoever owns another name can let it point to this machine once a page of
  * theirs is open (DNS rebinding), so that the page and the `Host` header agree.
  */
-function isOwnName(host: string | undefined, listed: readonly string[]): boolean {
-  const name = webAddress(`http://${host ?? ''}`)?.hostname;
-  if (name === undefined) return false;
+function isOwnName(host: string | undefined, own: OwnNames): boolean {
+  const name = nameOf(host);
+  if (name === null) return false;
   if (name === 'localhost' || isIP(name.replace(/^\[|\]$/g, '')) !== 0) return true;
-  return listed.some((entry) => webAddress(entry)?.hostname === name);
+  return nameOf(own.host) === name || own.corsOrigins.some((entry) => webAddress(entry)?.hostname === name);
 }
+
+/** No domain of the internet, but a machine or a container of this network. */
+const isLocalName = (host: string | undefined): boolean => nameOf(host)?.includes('.') === false;
+
+const nameOf = (host: string | undefined): string | null =>
+  webAddress(`http://${host ?? ''}`)?.hostname ?? null;
 
 function normalOrigin(text: string): string | null {
   return webAddress(text)?.origin ?? null;

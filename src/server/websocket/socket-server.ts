@@ -99,14 +99,14 @@ function check(req: IncomingMessage, context: ServerContext, keys: KeyRing): Ide
   const path = req.url?.split('?')[0];
   if (path !== PATH)
     throw new RequestError('route_not_found', `there is no WebSocket at this path; expected ${PATH}`);
-  const { corsOrigins } = context.settings;
-  if (!isOriginAllowed(req.headers, corsOrigins))
+  const { settings } = context;
+  if (!isOriginAllowed(req.headers, settings.corsOrigins))
     throw new RequestError('origin_not_allowed', 'requests from this origin are not allowed');
   const offered = req.headers['sec-websocket-protocol']?.split(',').map((item) => item.trim()) ?? [];
   const key = offered.find((item) => item.startsWith(KEY_PROTOCOL))?.slice(KEY_PROTOCOL.length);
   const identity = keys.check(
     bearerOf(req.headers.authorization) ?? key,
-    isForeignPage(req.headers, corsOrigins),
+    isForeignPage(req.headers, settings),
   );
   assertScope(identity, 'ask');
   if (context.activity.stopping) throw new RequestError('shutting_down', 'the server is shutting down');

@@ -145,6 +145,7 @@ test('without keys: whatever page is open may ask; only our own page and clients
   server = await startTestServer();
   const { port } = new URL(server.url);
   await expectAll({});
+  await expectAll({ host: `container:${port}` });
   for (const host of [`127.0.0.1:${port}`, `localhost:${port}`, `LOCALHOST:${port}`, `[::1]:${port}`])
     await expectAll({ host, origin: `http://${host.toLowerCase()}` });
   const foreign: Record<string, string>[] = [
@@ -152,6 +153,8 @@ test('without keys: whatever page is open may ask; only our own page and clients
     { origin: 'null' },
     { origin: 'http://127.0.0.1:1' },
     { host: `evil.example:${port}`, origin: `http://evil.example:${port}` },
+    // Over plain HTTP a page reads from its own origin without a word of it.
+    { host: `evil.example:${port}` },
     { host: `myhost:${port}`, origin: `http://myhost:${port}` },
     { 'sec-fetch-site': 'cross-site' },
     { 'sec-fetch-site': 'same-site' },
@@ -165,5 +168,6 @@ test('without keys: origins that are named keep all, also as the name of this se
   server = await startTestServer({ server: { corsOrigins } });
   await expectAll({ origin: 'https://app.example', 'sec-fetch-site': 'cross-site' });
   await expectAll({ host: 'myhost:8000', origin: 'http://myhost:8000' });
+  await expectAll({ host: 'app.example' });
   await expectAskOnly({ host: 'evil.example:8000', origin: 'http://evil.example:8000' });
 });

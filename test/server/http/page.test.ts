@@ -4,12 +4,25 @@ import fc from 'fast-check';
 import { isForeignPage, isListed, isSameHost } from '../../../src/server/http/page.js';
 
 const ALL = ['*'];
+const known = (listed: readonly string[] = ALL, host = '127.0.0.1') => ({ corsOrigins: [...listed], host });
 const page = (origin: string, host: string, listed: readonly string[] = ALL): boolean =>
-  isForeignPage({ origin, host }, listed);
+  isForeignPage({ origin, host }, known(listed));
 
 test('clients that are no browser come from no page', () => {
-  expect(isForeignPage({ host: '127.0.0.1:8000' }, ALL)).toBe(false);
-  expect(isForeignPage({ host: 'myhost:8000' }, [])).toBe(false);
+  for (const host of ['127.0.0.1:8000', '[::1]:8000', 'LOCALHOST', 'myhost:8000', 'searchloop'])
+    expect([host, isForeignPage({ host }, known())]).toEqual([host, false]);
+});
+
+test('but a page does not always say that it is one: what comes to a name that anybody may point here may be one', () => {
+  const read = (host?: string, own = known()) => isForeignPage(host === undefined ? {} : { host }, own);
+  for (const host of ['evil.example:8000', 'evil.example.', '127.0.0.1.evil.example', 'a@b', '', undefined])
+    expect([host, read(host)]).toEqual([host, true]);
+  expect(read('loop.example:8000', known(['*', 'https://loop.example']))).toBe(false);
+  expect(read('Loop.example:8000', known(ALL, 'loop.example'))).toBe(false);
+  expect(read('evil.example:8000', known(ALL, '0.0.0.0'))).toBe(true);
+  // What the server listens as, its own page comes from too.
+  const own = { origin: 'http://loop.example:8000', host: 'loop.example:8000' };
+  expect(isForeignPage(own, known(ALL, 'loop.example'))).toBe(false);
 });
 
 test.each([
@@ -58,14 +71,14 @@ test('listed origins are no strangers, whatever they are served from; stars and 
 
 test('reads have no origin: the browser says how far its page is', () => {
   const from = (site: string, host = '127.0.0.1:8000', listed = ALL): boolean =>
-    isForeignPage({ 'sec-fetch-site': site, host }, listed);
+    isForeignPage({ 'sec-fetch-site': site, host }, known(listed));
   for (const site of ['cross-site', 'same-site', 'what comes next']) expect(from(site)).toBe(true);
   for (const site of ['same-origin', 'none']) expect(from(site)).toBe(false);
-  expect(from('same-origin', 'evil.example')).toBe(true);
+  for (const site of ['same-origin', 'none']) expect(from(site, 'evil.example')).toBe(true);
   expect(from('same-origin', 'loop.example', ['https://loop.example'])).toBe(false);
   // An origin says more.
   const listed = { origin: 'https://app.example', host: '127.0.0.1:8000', 'sec-fetch-site': 'cross-site' };
-  expect(isForeignPage(listed, ['https://app.example'])).toBe(false);
+  expect(isForeignPage(listed, known(['https://app.example']))).toBe(false);
 });
 
 test('no domain name is our own by agreeing with itself, and naming it makes it so', () =>
@@ -77,6 +90,8 @@ test('no domain name is our own by agreeing with itself, and naming it makes it 
       expect(page(origin, host.toUpperCase())).toBe(true);
       expect(isListed(origin, [origin.toUpperCase()])).toBe(true);
       expect(page(origin, host, [origin])).toBe(false);
+      expect(isForeignPage({ host }, known())).toBe(true);
+      expect(isForeignPage({ host }, known([origin]))).toBe(false);
     }),
   ));
 
