@@ -51,7 +51,6 @@ export async function run(args: string[]): Promise<number> {
       ways: ['plain', 'sse', 'socket', 'sse'],
       pauseMs: 500,
       questions: QUESTIONS_A_STRETCH,
-      pulses: 0,
       resumes: true,
       seed: 1,
       isOver: ({ state, paused_for }, minutes) => {

@@ -8,12 +8,13 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { packageRoot } from '#searchloop/config/index.js';
 import type { LoopStatus } from '#searchloop/loop/index.js';
+import { createTokenizer } from '#searchloop/tokenizer/index.js';
 import { live, readStretches, type Stretch } from './loop/episode.js';
 import { rightAnswer } from './loop/labels.js';
-import { openLoopPlace, openWorld } from './loop/place.js';
+import { type LoopPlace, openLoopPlace, openWorld } from './loop/place.js';
 import { markdownTable, writeReport } from './loop/report.js';
 import { mixedRecords, type PublishedVersion, publishedVersions } from './loop/versions.js';
-import { type Figure, printReport } from './report.js';
+import { type Figure, median, printReport } from './report.js';
 
 /** Goals of the learning: exact match on questions that neither training nor gate has seen. */
 const START = 0.3;
@@ -59,7 +60,7 @@ export async function run(args: string[]): Promise<number> {
       },
       ways: ['plain', 'sse', 'socket', 'sse'],
       pauseMs: 300,
-      pulses: 2,
+      pulse: { streams: 2, hidden: await hiddenTokens(place) },
       seed: 1,
       isOver: (status, spent) => whyOver(status, spent, minutes),
       onNote: note,
@@ -72,6 +73,13 @@ export async function run(args: string[]): Promise<number> {
   await writeReport(folder, versions, stretches, { intoDocs: !values.short });
   printReport('loop', figuresOf(versions, stretches, stored), notesOf(stretches));
   return 0;
+}
+
+/** Tags of the protocol, and control tokens. */
+async function hiddenTokens({ tiny }: LoopPlace): Promise<number[]> {
+  const tokenizer = createTokenizer(await tiny.model.readTokenizer());
+  const tags = ['think', 'search', 'information', 'answer'].flatMap((name) => [`<${name}>`, `</${name}>`]);
+  return [...tokenizer.specialIds, ...tags.flatMap((tag) => tokenizer.encodePlain(tag))];
 }
 
 function whyOver(status: LoopStatus, spent: number, minutes: number): string | null {
@@ -130,8 +138,20 @@ function figuresOf(
       goal: { most: STALL_STEPS },
     },
     {
-      name: 'the same beside swaps',
+      name: 'longest stall in windows without a swap',
       value: Math.max(...elsewhere),
+      unit: 'decode steps',
+      goal: null,
+    },
+    {
+      name: 'median of the longest stalls, at swaps',
+      value: median(stalls),
+      unit: 'decode steps',
+      goal: null,
+    },
+    {
+      name: 'median of the longest stalls, without a swap',
+      value: median(elsewhere),
       unit: 'decode steps',
       goal: null,
     },
@@ -142,5 +162,8 @@ function figuresOf(
 
 const notesOf = (stretches: readonly Stretch[]): string[] => [
   ...new Set(stretches.flatMap(({ failures }) => failures).slice(0, 10)),
-  ...stretches.map(({ over, stalls }) => `ended: ${over}; a decode step took ${stalls.stepMs.toFixed(1)} ms`),
+  ...stretches.map(
+    ({ over, stalls }) =>
+      `ended: ${over}; ${stalls.atSwaps.length === 0 ? 'no stream ran through a swap' : `a decode step took ${stalls.stepMs.toFixed(1)} ms`}`,
+  ),
 ];

@@ -167,7 +167,6 @@ async function play(scenario: Scenario, { world, folder, limits, signal }: Stage
       ways: ['plain', 'sse', 'socket', 'plain'],
       pauseMs: 20,
       questions: limits.questions,
-      pulses: 0,
       seed: 1,
       isOver: (status, minutes) => whyOver(status, minutes, limits),
       onNote: (line) => note(`  ${line}`),

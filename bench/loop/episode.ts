@@ -15,7 +15,7 @@ import { createLabels, type Labelling } from './labels.js';
 import type { ServedPlace } from './served-place.js';
 import { startServer } from './server.js';
 import { type StallReport, stallsOf } from './stalls.js';
-import { type AnsweredUser, startPulse, startUsers } from './users.js';
+import { type AnsweredUser, type PulseSettings, startPulse, startUsers } from './users.js';
 import { keepVersions } from './versions.js';
 
 export interface EpisodeSettings<Asked extends Question> {
@@ -25,8 +25,8 @@ export interface EpisodeSettings<Asked extends Question> {
   readonly pauseMs: number;
   /** Questions after which they ask no more; absent: as long as the server runs. */
   readonly questions?: number;
-  /** Streams that show how long decode steps take while versions change; 0 measures nothing. */
-  readonly pulses: number;
+  /** Streams that show how long decode steps take while versions change; absent: nothing is measured. */
+  readonly pulse?: PulseSettings;
   readonly seed: number;
   /** A loop that was paused before goes on; else it stays as it is. */
   readonly resumes?: boolean;
@@ -70,7 +70,7 @@ export async function live<Asked extends Question>(
   const labels = createLabels(server.url, place.keys.feedback, settings.labelling, random, (words) =>
     fail.push(words),
   );
-  const pulse = startPulse(server.url, place.keys.ask, settings.pulses);
+  const pulse = startPulse(server.url, place.keys.ask, settings.pulse ?? { streams: 0, hidden: [] });
   const users = startUsers<Asked>({
     url: server.url,
     key: place.keys.ask,
@@ -110,7 +110,7 @@ export async function live<Asked extends Question>(
       status = told ?? status;
       silent = 0;
       await keepVersions(place);
-      const isMeasuring = settings.pulses > 0 && swapsSoon(status);
+      const isMeasuring = settings.pulse !== undefined && swapsSoon(status);
       pulse.run(isMeasuring);
       const minutes = (Date.now() - begun) / 60_000;
       over = settings.signal.aborted ? 'interrupted' : settings.isOver(status, minutes);

@@ -73,31 +73,42 @@ export interface Pulse {
 
 const PULSE_TOKENS = 200;
 
-/**
- * Streams of the live version that search nothing and never end by themselves, each token an event with its
- * log-probability. Nothing of them is kept.
- */
-export function startPulse(url: string, key: string, streams: number): Pulse {
+export interface PulseSettings {
+  readonly streams: number;
+  /** Tokens that a client does not see, as tags: without them each step is an event. */
+  readonly hidden: readonly number[];
+}
+
+interface TextChunk {
+  readonly choices?: readonly {
+    readonly delta: { readonly content?: string; readonly reasoning_content?: string };
+  }[];
+}
+
+/** Streams of the live version that search nothing and never end by themselves, each token an event. Nothing of them is kept. */
+export function startPulse(url: string, key: string, { streams, hidden }: PulseSettings): Pulse {
   const gaps: Gap[] = [];
   const failures: string[] = [];
   const closed = new AbortController();
   let isOn = false;
+  const body = bodyOf('who founded it ?', {
+    model: 'searchloop:direct',
+    stream: true,
+    store: false,
+    ignore_eos: true,
+    logit_bias: Object.fromEntries(hidden.map((id) => [id, -100])),
+    max_tokens: PULSE_TOKENS,
+  });
   const beat = async (): Promise<void> => {
-    const body = bodyOf('who founded it ?', {
-      model: 'searchloop:direct',
-      stream: true,
-      store: false,
-      ignore_eos: true,
-      logprobs: true,
-      max_tokens: PULSE_TOKENS,
-    });
     let before: number | null = null;
     for await (const data of eventData((await postChat(url, key, body)).body!)) {
-      if (!data.includes('"logprob"')) continue;
+      const delta = data === '[DONE]' ? undefined : (JSON.parse(data) as TextChunk).choices?.[0]?.delta;
+      if (!delta?.content && !delta?.reasoning_content) continue;
       const now = performance.timeOrigin + performance.now();
       if (before !== null) gaps.push({ from: before, to: now });
       before = now;
     }
+    if (before === null) throw new Error('a stream without a token');
   };
   const live = async (): Promise<void> => {
     while (!closed.signal.aborted) {
