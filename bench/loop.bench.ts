@@ -42,11 +42,10 @@ export async function run(args: string[]): Promise<number> {
   const stop = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stop.abort());
   const settings = {
-    // So slowly that many versions lie between the first and the best: one that is only as good passes a few times at most.
-    'training.learningRate': 4e-4,
     // Users leave no pause: beside them the loop has a quarter of the slots.
     'loop.patienceMs': 500,
-    'loop.gateEvery': 3,
+    // Many versions between the first and the best: one that is only as good passes a few times at most.
+    'loop.gateEvery': 2,
     'loop.maxKl': 2,
     'loop.guardMaxKl': 1,
   };

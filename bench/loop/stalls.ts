@@ -1,10 +1,10 @@
 // How long a stream stands still when a version goes live, in decode steps.
 //
 // A decode step is the mean pause between two tokens of the pulse's streams, away from swaps: where a step takes a millisecond,
-// tokens reach their reader several at a time, and most pauses are none. The stall at a swap is the
-// longest such pause that overlaps the time from the beginning of the swap (the version's files are checked and loaded aside)
-// to its end (the alias has moved). A machine has pauses of its own: the same is measured for windows of the same lengths
-// right before each swap, in which nothing changes.
+// tokens reach their reader several at a time, and most pauses are none. The stall at a swap is the longest such pause that
+// overlaps the time from the beginning of the swap (the version's files are checked and loaded aside) to its end (the alias
+// has moved). A machine has pauses of its own: the same is measured for windows of the same lengths right before each swap,
+// in which nothing changes.
 
 import type { Swap } from './server.js';
 import type { Gap } from './users.js';

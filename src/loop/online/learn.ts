@@ -5,6 +5,7 @@ import type { Learned } from '../offline/learned.js';
 import { stepWork } from '../offline/step-work.js';
 import type { Batch, Plan } from './batch.js';
 import type { Known } from './findings.js';
+import { gateInterval } from './gate-interval.js';
 import { checkpointsOf, type LoopHouse } from './house.js';
 import type { LabelIndex } from './labels.js';
 import { loggedAnswers, usablePairs } from './logged-answers.js';
@@ -38,9 +39,10 @@ export function missingForStep(house: LoopHouse, labels: LabelIndex, known: Know
 /** What a verdict waits for, the gate's or the users' on a trial, where training must not run further ahead; null: it may go on. */
 export function unjudged(
   { settings }: Pick<LoopHouse, 'settings'>,
-  { stepsSinceGate, lastGate, watch }: Pick<LoopState, 'stepsSinceGate' | 'lastGate' | 'watch'>,
+  state: Pick<LoopState, 'stepsSinceGate' | 'lastGate' | 'watch' | 'returns'>,
 ): string | null {
-  if (stepsSinceGate < MOST_AHEAD * settings.gateEvery) return null;
+  const { stepsSinceGate, lastGate, watch } = state;
+  if (stepsSinceGate < MOST_AHEAD * gateInterval(settings.gateEvery, state)) return null;
   if (watch !== null && watch.share < 1)
     return `version ${watch.version.slice(0, 12)} is on trial, and no other is judged before its end: users have labelled ${watch.test.pairs} pairs of answers, one of each version, and it goes live after ${settings.watchMaxPairs}`;
   return lastGate?.verdict === 'waits' ? (lastGate.reasons[0] ?? null) : null;
@@ -50,7 +52,7 @@ export function unjudged(
 export const hasAnything = (house: LoopHouse, labels: LabelIndex, known: Known): boolean =>
   materialOf(house, labels, known).count > 0;
 
-/** So many times `loop.gateEvery` steps may be made while a verdict waits. */
+/** So many times the steps of a verdict may be made while it waits. */
 const MOST_AHEAD = 4;
 /** Steps that the shares of the warm-ups are of. */
 const HORIZON = 1000;

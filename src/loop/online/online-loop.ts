@@ -15,6 +15,7 @@ import { Failures } from './failures.js';
 import { Findings, type Known } from './findings.js';
 import { breaksLimit } from './gate/decide.js';
 import { questionKey } from './gate/questions.js';
+import { gateInterval } from './gate-interval.js';
 import { healthOfBatch } from './health.js';
 import type { LoopHouse } from './house.js';
 import { gateAnswers, Judge } from './judge.js';
@@ -277,11 +278,14 @@ export class OnlineLoop implements LoopControl {
 
   // ---- judge and publish
 
+  get #gateInterval(): number {
+    return gateInterval(this.house.settings.gateEvery, this.state);
+  }
+
   async #judgeWhereDue(): Promise<boolean> {
     if (await this.#publishPassed()) return true;
     const { ledger, live, stepsSinceGate, watch } = this.state;
-    if (ledger === null || ledger.version === live || stepsSinceGate < this.house.settings.gateEvery)
-      return false;
+    if (ledger === null || ledger.version === live || stepsSinceGate < this.#gateInterval) return false;
     // One trial at a time: the next candidate waits until users have had their say on the last.
     if (watch !== null && watch.share < 1) return false;
     const pool = await this.#judge.pool(this.#labels);
@@ -305,7 +309,7 @@ export class OnlineLoop implements LoopControl {
     const isCandidate = passed.version === ledger?.version && passed.version !== live;
     const deleted = isCandidate ? await deletedAlong(this.house.store, passed.version, live) : 0;
     if (!isCandidate || deleted > 0) {
-      const again = isCandidate ? { stepsSinceGate: this.house.settings.gateEvery } : {};
+      const again = isCandidate ? { stepsSinceGate: this.#gateInterval } : {};
       this.state = { ...this.state, passed: null, ...again };
       await this.#publisher.save(this.state);
       return false;
@@ -316,14 +320,16 @@ export class OnlineLoop implements LoopControl {
   }
 
   async #refuse(version: string, reasons: readonly string[]): Promise<void> {
-    const { maxRefusals } = this.house.settings;
     const inARow = this.state.refusalsInARow + 1;
+    const isUnsound = breaksLimit(this.state.lastGate?.tests ?? []);
+    const isStuck = !isUnsound && inARow >= this.house.settings.maxRefusals;
     // What only lacks proof may get better by further steps; what broke a limit must not be built upon.
     const back =
-      breaksLimit(this.state.lastGate?.tests ?? []) || inARow >= maxRefusals
+      isUnsound || isStuck
         ? {
             ...(await this.#trainers.returnTo(this.state, this.#publisher.trainerStepOf(this.state))),
             refusalsInARow: 0,
+            returns: this.state.returns + Number(isStuck),
           }
         : { refusalsInARow: inARow };
     const { counts } = this.state;

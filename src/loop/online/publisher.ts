@@ -73,7 +73,7 @@ export class Publisher {
     const watch = beginWatch(candidate, state, heard, settings);
     const receipt = await this.#receipt(state, by);
     // What the gate let pass is sound: training goes back no further, so that its checkpoint is not written over.
-    const changes = { watch, passed: null, refusalsInARow: 0, stableStep: ledger.trainerStep };
+    const changes = { watch, passed: null, refusalsInARow: 0, returns: 0, stableStep: ledger.trainerStep };
     const tried = moved(state, 'published', changes);
     const isTrial = watch.share < 1;
     const next = isTrial ? tried : this.#lived(tried, watch);
@@ -87,10 +87,11 @@ export class Publisher {
   async keep(state: LoopState): Promise<LoopState> {
     const { watch } = state;
     if (watch === null) return state;
-    const next = { ...(watch.share < 1 ? this.#lived(state, watch) : state), watch: null };
+    const isTrial = watch.share < 1;
+    const next = { ...(isTrial ? this.#lived(state, watch) : state), watch: null };
     await this.save(next);
     const swapBegan = Date.now();
-    await this.#switched(await this.versions.ready(next.live), next.live, swapBegan);
+    if (isTrial) await this.#switched(await this.versions.ready(next.live), next.live, swapBegan);
     await this.#tidy(next);
     return next;
   }
@@ -128,6 +129,7 @@ export class Publisher {
       ...this.#backAt(state, target),
       passed: null,
       refusalsInARow: 0,
+      returns: 0,
       counts: { ...counts, rolledBack: counts.rolledBack + 1 },
     };
     const next = { ...back, ...(await returnTo(back)) };

@@ -68,6 +68,8 @@ const loopState = z.strictObject({
   /** Since the last verdict. */
   stepsSinceGate: z.number().int(),
   refusalsInARow: z.number().int(),
+  /** Since the last publication: how often training went back to the live version for want of proof. */
+  returns: z.number().int().default(0),
   stableStep: z.number().int(),
   guard: z.strictObject({ steps: z.number(), normal: numbers, strikes: numbers }),
   /** What the guard's normal holds under. */
@@ -140,6 +142,7 @@ export const newLoopState = (seed: number, start: string): LoopState => ({
   passed: null,
   stepsSinceGate: 0,
   refusalsInARow: 0,
+  returns: 0,
   stableStep: 0,
   guard: newGuardState(),
   guardOf: '',

@@ -1,6 +1,7 @@
 // What `GET /admin/loop` and `searchloop loop status` show.
 
 import type { Known } from './findings.js';
+import { gateInterval } from './gate-interval.js';
 import type { LoopHouse } from './house.js';
 import type { LabelIndex } from './labels.js';
 import { loggedAnswers, usablePairs } from './logged-answers.js';
@@ -44,7 +45,7 @@ export function statusOf(state: LoopState, facts: LoopFacts) {
     algorithm: facts.algorithm,
     step: state.step,
     /** 0: the candidate is judged as soon as there are questions, and no other is tried by users. */
-    steps_to_gate: Math.max(0, facts.gateEvery - state.stepsSinceGate),
+    steps_to_gate: Math.max(0, gateInterval(facts.gateEvery, state) - state.stepsSinceGate),
     live: state.live,
     start: state.start,
     candidate: state.ledger?.version ?? null,
