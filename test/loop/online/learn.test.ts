@@ -2,27 +2,14 @@ import { loadConfig } from '../../../src/config/index.js';
 import { unjudged } from '../../../src/loop/online/learn.js';
 import { type LoopState, newLoopState } from '../../../src/loop/online/state.js';
 import { newSequentialState } from '../../../src/loop/online/statistics/sequential-test.js';
+import { newWatch } from '../support/watch.js';
 
 const { loop } = loadConfig({ env: {}, flags: { 'loop.gateEvery': 3 } });
 const after = (stepsSinceGate: number, changes: Partial<LoopState>): string | null =>
   unjudged({ settings: loop }, { ...newLoopState(0, 'base'), stepsSinceGate, ...changes });
 
-const watch = (share: number): LoopState['watch'] => ({
-  version: 'a'.repeat(64),
-  against: 'base',
-  earlier: [],
-  trainerStep: 1,
-  confirmedBy: null,
-  share,
-  since: 0,
-  feedback: 0,
-  test: { ...newSequentialState(), pairs: 7 },
-  counted: [],
-  newer: [],
-  older: [],
-  weights: { newer: {}, older: {} },
-  beyondShare: 0,
-});
+const watch = (share: number) =>
+  newWatch({ version: 'a'.repeat(64), share, test: { ...newSequentialState(), pairs: 7 } });
 
 test('training runs no further ahead of a trial than of a gate that waits', () => {
   expect(after(11, { watch: watch(0.1) })).toBeNull();

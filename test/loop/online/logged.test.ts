@@ -2,19 +2,10 @@
 
 import { unusableRecord } from '../../../src/loop/online/logged.js';
 import type { StoredTrajectory } from '../../../src/trajectory/index.js';
+import { RAW_POLICY } from '../../support/rollout-kit.js';
 import { makeRecord } from '../../trajectory/store/support.js';
 
-const RAW = {
-  temperature: 1,
-  topP: 1,
-  topK: 0,
-  minP: 0,
-  frequencyPenalty: 0,
-  presencePenalty: 0,
-  repetitionPenalty: 1,
-  maxTokens: null,
-  ignoreEos: false,
-};
+const RAW = { ...RAW_POLICY, maxTokens: null, ignoreEos: false };
 
 function answer(changes: { sampling?: object; searchError?: string; forced?: boolean } = {}) {
   const record = makeRecord('a');

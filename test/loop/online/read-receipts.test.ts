@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import type { Receipt } from '../../../src/loop/index.js';
 import { listVersions, readReceipt } from '../../../src/loop/index.js';
 import { newLoopState, receiptDocument, STATE_DOCUMENT } from '../../../src/loop/online/state.js';
-import { newSequentialState } from '../../../src/loop/online/statistics/sequential-test.js';
 import { openTrajectoryStore, type TrajectoryStore } from '../../../src/trajectory/index.js';
+import { newWatch } from '../support/watch.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'searchloop-receipts-'));
 let store: TrajectoryStore;
@@ -54,21 +54,7 @@ test('before any: an empty list, and an error that says so', async () => {
 test('all that were ever let out, by time: live, on trial, taken back', async () => {
   const rolledBack = { reason: 'worse', by: 'key1', at: 5 };
   await put(receipt(3, { rolledBack }), receipt(2, { orderedBy: 'key1' }), receipt(1));
-  const watch = {
-    version: digest(1),
-    against: digest(2),
-    trainerStep: 1,
-    confirmedBy: null,
-    share: 0.1,
-    since: 0,
-    feedback: 0,
-    test: newSequentialState(),
-    counted: [],
-    newer: [],
-    older: [],
-    weights: { newer: {}, older: {} },
-    beyondShare: 0,
-  };
+  const watch = newWatch({ version: digest(1), against: digest(2), share: 0.1 });
   await store.putDocuments({ [STATE_DOCUMENT]: { ...newLoopState(0, 'base'), live: digest(2), watch } });
   const list = await listVersions(store);
   expect(list).toMatchObject({ start: 'base', live: digest(2) });

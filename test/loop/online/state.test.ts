@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import type { LoopHouse } from '../../../src/loop/online/house.js';
 import { Publisher } from '../../../src/loop/online/publisher.js';
 import { type LoopState, newLoopState, readLoopState } from '../../../src/loop/online/state.js';
-import { newSequentialState } from '../../../src/loop/online/statistics/sequential-test.js';
 import type { TrajectoryStore } from '../../../src/trajectory/index.js';
 import { useStore } from '../../trajectory/store/support.js';
+import { newWatch } from '../support/watch.js';
 
 let store: TrajectoryStore;
 useStore('state', (opened) => {
@@ -36,22 +36,7 @@ const publisher = (): Publisher =>
 
 const trial = (state: LoopState, version: string, confirmedBy: string[] | null): LoopState => ({
   ...state,
-  watch: {
-    version,
-    against: state.live,
-    earlier: [],
-    trainerStep: Number(version.slice(1)),
-    confirmedBy,
-    share: 0.5,
-    since: 0,
-    feedback: 0,
-    test: newSequentialState(),
-    counted: [],
-    newer: [],
-    older: [],
-    weights: { newer: {}, older: {} },
-    beyondShare: 0,
-  },
+  watch: newWatch({ version, against: state.live, trainerStep: Number(version.slice(1)), confirmedBy }),
 });
 
 test('of published versions those are remembered that can be gone back to', async () => {

@@ -4,33 +4,16 @@ import fc from 'fast-check';
 import type { LabelledAnswer } from '../../../src/loop/online/known-answer.js';
 import { LabelIndex } from '../../../src/loop/online/labels.js';
 import { type LoopState, newLoopState, readLoopState } from '../../../src/loop/online/state.js';
-import {
-  newSequentialState,
-  sequentialVerdict,
-} from '../../../src/loop/online/statistics/sequential-test.js';
+import { sequentialVerdict } from '../../../src/loop/online/statistics/sequential-test.js';
 import { observeOutcomes, outcomesUnder, type WatchSettings } from '../../../src/loop/online/watch.js';
 import type { FeedbackInput, TrajectoryStore } from '../../../src/trajectory/index.js';
 import { feedback, makeRecord, notes, useStore } from '../../trajectory/store/support.js';
+import { newWatch } from '../support/watch.js';
 
 type Watch = NonNullable<LoopState['watch']>;
 
 const SETTINGS: WatchSettings = { alpha: 0.05, margin: 0.03, minPairs: 20, maxPairs: 40, keyShare: 0.25 };
-const begun = (feedback = 0): Watch => ({
-  version: 'new',
-  against: 'old',
-  earlier: [],
-  trainerStep: 1,
-  confirmedBy: null,
-  share: 0.5,
-  since: 0,
-  feedback,
-  test: newSequentialState(),
-  counted: [],
-  newer: [],
-  older: [],
-  weights: { newer: {}, older: {} },
-  beyondShare: 0,
-});
+const begun = (feedback = 0): Watch => newWatch({ feedback });
 
 let store: TrajectoryStore;
 useStore('watch', (opened) => {
