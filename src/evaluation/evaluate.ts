@@ -4,6 +4,7 @@ import { CancelledError } from '../errors.js';
 import type { RolloutRunner } from '../rollout/index.js';
 import type { Tokenizer } from '../tokenizer/index.js';
 import type { OnProgress } from '../util/progress.js';
+import { sideBySide } from '../util/side-by-side.js';
 import { type AnsweredQuestion, type AnswerOptions, answerQuestion } from './answer-question.js';
 import { openFolder } from './folder.js';
 import type { Question } from './questions.js';
@@ -48,9 +49,12 @@ export async function evaluate(options: EvaluationOptions): Promise<QuestionResu
       unit: 'questions',
     });
   let finished = 0;
-  let failed = false;
-  const work = async ({ runner, waiting }: Line): Promise<void> => {
-    for (let question = waiting.shift(); question !== undefined && !failed; question = waiting.shift()) {
+  const work = async ({ runner, waiting }: Line, stop: AbortSignal): Promise<void> => {
+    for (
+      let question = waiting.shift();
+      question !== undefined && !stop.aborted;
+      question = waiting.shift()
+    ) {
       if (signal?.aborted) throw new CancelledError();
       const answered = await answerQuestion(question, { ...options, runner });
       await folder?.append(answered.result, transcriptOf(question, answered, options.tokenizer));
@@ -62,9 +66,7 @@ export async function evaluate(options: EvaluationOptions): Promise<QuestionResu
   };
   try {
     report();
-    await allSettled(linesOf(options, wanted).map(work), () => {
-      failed = true;
-    });
+    await sideBySide(linesOf(options, wanted).map((line) => (stop) => work(line, stop)));
   } finally {
     await folder?.close();
   }
@@ -97,18 +99,4 @@ function transcriptOf(
 ): Transcript {
   const parts = partsOf(record, tokenizer);
   return { id, dataset, question, goldenAnswers: [...goldenAnswers], answer, em, parts };
-}
-
-/** Waits for all and throws the first failure; `onFailure` tells the others to take nothing new. */
-async function allSettled(work: readonly Promise<void>[], onFailure: () => void): Promise<void> {
-  const settled = await Promise.allSettled(
-    work.map((item) =>
-      item.catch((error: unknown) => {
-        onFailure();
-        throw error;
-      }),
-    ),
-  );
-  const failure = settled.find((item) => item.status === 'rejected');
-  if (failure !== undefined) throw failure.reason;
 }

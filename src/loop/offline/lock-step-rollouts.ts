@@ -1,7 +1,6 @@
 // Rollouts that can be repeated bit for bit: an engine in lock-step mode, each rollout in a slot fixed beforehand, its
 // sampler seeded by its own name.
 
-import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Engine, type Generator, RAW_POLICY, withOpen } from '../../engine/index.js';
 import { CancelledError, IntegrityError, UnavailableError } from '../../errors.js';
@@ -13,6 +12,7 @@ import {
   type RolloutRunnerOptions,
 } from '../../rollout/index.js';
 import type { TrajectoryRecord } from '../../trajectory/index.js';
+import { sideBySide } from '../../util/side-by-side.js';
 import { FailedSearch, FailedSearches } from './failed-searches.js';
 
 /** What rollouts are made of beside the engine. */
@@ -71,25 +71,15 @@ export class LockStepRollouts {
     jobs: readonly RolloutJob[],
     { signal, onRecord }: RollOptions = {},
   ): Promise<TrajectoryRecord[]> {
-    const failed = new AbortController();
-    const stop = signal === undefined ? failed.signal : AbortSignal.any([signal, failed.signal]);
-    // Every slot listens to it; that is no leak.
-    setMaxListeners(0, stop);
     const records: TrajectoryRecord[] = [];
     let done = 0;
-    const slots = this.#runners.map(async (runner, slot) => {
+    const slots = this.#runners.map((runner, slot) => async (stop: AbortSignal) => {
       for (let job = slot; job < jobs.length; job += this.#runners.length) {
         records[job] = await this.#rollOne(runner, jobs[job] as RolloutJob, stop);
         onRecord?.(++done);
       }
     });
-    try {
-      await Promise.all(slots);
-    } catch (error) {
-      failed.abort();
-      await Promise.allSettled(slots);
-      throw error;
-    }
+    await sideBySide(slots, signal);
     return records;
   }
 

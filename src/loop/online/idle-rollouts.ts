@@ -1,10 +1,10 @@
 // Rollouts in idle time: any of them may be sent away at any step, and is then begun again with the same seed.
 
-import { setMaxListeners } from 'node:events';
 import { RAW_POLICY } from '../../engine/index.js';
 import { CancelledError, UnavailableError } from '../../errors.js';
 import { createRolloutRunner, type RolloutRequest } from '../../rollout/index.js';
 import type { StoredMessage, TrajectoryRecord } from '../../trajectory/index.js';
+import { sideBySide } from '../../util/side-by-side.js';
 import { FailedSearch, FailedSearches } from '../offline/failed-searches.js';
 import type { RolloutParts } from '../offline/lock-step-rollouts.js';
 import type { Priority } from './priority.js';
@@ -45,13 +45,9 @@ export async function rollIdle(
   const records: (TrajectoryRecord | null)[] = [];
   let next = 0;
   let done = 0;
-  const failed = new AbortController();
-  const stop = AbortSignal.any([signal, failed.signal]);
-  // Each of many rollouts listens to it.
-  setMaxListeners(0, stop);
   // As many as there are slots; how many of them may run side by side now, `open` decides.
   const workers = Math.min(jobs.length, house.priority.users.info.maxSequences);
-  const work = async (): Promise<void> => {
+  const work = async (stop: AbortSignal): Promise<void> => {
     while (next < jobs.length) {
       const at = next++;
       const job = jobs[at] as IdleJob;
@@ -59,19 +55,11 @@ export async function rollIdle(
       onRecord(++done, at, records[at] ?? null);
     }
   };
-  const settled = await Promise.allSettled(
-    Array.from({ length: workers }, () =>
-      work().catch((error: unknown) => {
-        failed.abort();
-        throw error;
-      }),
-    ),
-  );
+  await sideBySide(Array(workers).fill(work), signal).catch((error: unknown) => {
+    // However what was under way ended then.
+    throw signal.aborted ? new CancelledError() : error;
+  });
   if (signal.aborted) throw new CancelledError();
-  const faults = settled.flatMap((item) => (item.status === 'rejected' ? [item.reason as Error] : []));
-  // Those that the first fault stopped are not its cause.
-  const fault = faults.find((error) => !(error instanceof CancelledError) && error.name !== 'AbortError');
-  if (faults.length > 0) throw fault ?? faults[0];
   return records;
 }
 

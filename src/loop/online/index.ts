@@ -1,7 +1,8 @@
 export type { LoopControl, LoopTraffic } from './control.js';
 export { type FoundVersion, findVersion } from './find-version.js';
+export type { LoopOptions } from './loop-options.js';
 export type { OnlineLoop } from './online-loop.js';
-export { type LoopOptions, loopFolder, type OpenedLoop, openLoop } from './open-loop.js';
+export { loopFolder, type OpenedLoop, openLoop } from './open-loop.js';
 export { folderId, readOwner } from './ownership.js';
 export { createPriority, type Priority, type PrioritySettings } from './priority.js';
 export { listVersions, readReceipt, type VersionList, type VersionReceipt } from './read-receipts.js';

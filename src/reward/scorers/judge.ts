@@ -3,6 +3,7 @@
 
 import { z } from 'zod';
 import { IntegrityError, RefusedError } from '../../errors.js';
+import { sideBySide } from '../../util/side-by-side.js';
 import { postJson } from './post-json.js';
 import type { ScoredItem, Scorer } from './scorer.js';
 
@@ -52,7 +53,12 @@ export function createJudge(options: JudgeOptions): Scorer {
         const ask = () => reply(url, item, options, votes > 1, stop);
         rewards[at] = await judge(item, ask, votes, (why) => refusals.push(why));
       };
-      await forEach(items.length, concurrency, signal, judgeAt);
+      let next = 0;
+      // With the first failure all is given up: nobody pays for verdicts that are thrown away.
+      const work = async (stop: AbortSignal): Promise<void> => {
+        while (next < items.length) await judgeAt(next++, stop);
+      };
+      await sideBySide(Array(Math.min(concurrency, items.length)).fill(work), signal);
       if (refusals.length > 0)
         options.onNote?.(
           `the judge would not judge ${refusals.length} of ${items.length} answers; of the first: ${refusals[0]}`,
@@ -60,29 +66,6 @@ export function createJudge(options: JudgeOptions): Scorer {
       return rewards;
     },
   };
-}
-
-/** A few at a time. With the first failure all is given up, and nobody pays for verdicts that are thrown away. */
-async function forEach(
-  count: number,
-  concurrency: number,
-  signal: AbortSignal | undefined,
-  each: (at: number, stop: AbortSignal) => Promise<void>,
-): Promise<void> {
-  const failed = new AbortController();
-  const stop = signal === undefined ? failed.signal : AbortSignal.any([signal, failed.signal]);
-  let next = 0;
-  const work = async (): Promise<void> => {
-    while (next < count && !failed.signal.aborted) await each(next++, stop);
-  };
-  const workers = Array.from({ length: Math.min(concurrency, count) }, work);
-  try {
-    await Promise.all(workers);
-  } catch (error) {
-    failed.abort();
-    await Promise.allSettled(workers);
-    throw error;
-  }
 }
 
 /**
