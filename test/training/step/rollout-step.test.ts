@@ -1,49 +1,18 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { IntegrityError, InvalidInputError, NonFiniteError } from '../../../src/errors.js';
+import { IntegrityError, InvalidInputError } from '../../../src/errors.js';
 import { algorithmNames, algorithmOf, type RolloutFacts } from '../../../src/training/index.js';
-import type { StepControl } from '../../../src/training/step/accumulate.js';
 import { TrainerSession } from '../../../src/training/trainer/session.js';
-import type { OpenTrainable } from '../../../src/training/trainer/trainable.js';
-import { bigramModel } from '../support/bigram-model.js';
 import { madeRollouts, stepWork } from '../support/rollouts.js';
+import { beginSession, controlOf, type SessionOptions, VOCAB } from '../support/session.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'searchloop-step-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-const VOCAB = 6;
-const control: StepControl = { microBatchTokens: 64, throwIfCancelled: () => {} };
+const control = controlOf(64);
 const rollouts = madeRollouts(3, 4, VOCAB, 'v0');
-
-let made = 0;
-/** Begins a session and commits its start values. */
-async function begin(options: { critic?: boolean; poison?: { after: number } } = {}) {
-  const root = join(folder, `run-${made++}`);
-  let seen = 0;
-  const open: OpenTrainable<null> = async () => ({
-    policy: {
-      model: bigramModel({
-        vocabSize: VOCAB,
-        kind: 'policy',
-        seed: 2,
-        interfere: ({ parameters }) => {
-          if (seen++ === options.poison?.after)
-            (parameters[0] as { values: Float32Array }).values[8] = Number.NaN;
-        },
-      }),
-      form: { kind: 'whole' },
-    },
-    critic: options.critic
-      ? { model: bigramModel({ vocabSize: VOCAB, kind: 'value', seed: 4 }), form: { kind: 'whole' } }
-      : null,
-    versionOf: () => 'v0',
-    close: () => {},
-  });
-  const session = await TrainerSession.begin(open, null);
-  const start = await session.commit(root, '0'.repeat(64));
-  return { session, start, root, open };
-}
+const begin = (options: SessionOptions = {}) => beginSession(folder, options);
 
 test.each(algorithmNames().filter((name) => !algorithmOf(name).supervised))(
   '%s: a step changes the policy, and its figures are finite',
@@ -93,25 +62,6 @@ test('repeated steps raise the reward that they are given', async () => {
   expect(await chance()).toBeLessThan(before);
 });
 
-test('how a batch is split into micro-batches does not change the outcome', async () => {
-  const states: Float32Array[] = [];
-  for (const microBatchTokens of [16, 40, 4096]) {
-    const { session, start, root } = await begin({ critic: true });
-    const work = stepWork('ppo', rollouts, { reference: start.folder, microBatchTokens });
-    const { metrics } = await session.step(work, { ...control, microBatchTokens });
-    await session.commit(root, '0'.repeat(64));
-    states.push(
-      Float32Array.of(
-        metrics.gradientNorm as number,
-        metrics.valueGradientNorm as number,
-        metrics.loss as number,
-      ),
-    );
-  }
-  for (const state of states)
-    for (const [i, value] of state.entries()) expect(value).toBeCloseTo(states[0]?.[i] as number, 5);
-});
-
 test('numbers at masked tokens and a rollout without sampled tokens change nothing', async () => {
   const plain = await begin();
   const noisy = await begin();
@@ -142,27 +92,6 @@ test('groups of equal rewards carry no signal: no update, same policy', async ()
   expect(report.state).toBe(start.state);
   expect(report.metrics).toMatchObject({ updates: 0, trainedRollouts: 0, zeroVarianceShare: 1, reward: 1 });
 });
-
-test.each([0, 1, 3])(
-  'a number that is not finite (pass %i) rejects the step and leaves all as it was',
-  async (after) => {
-    const poisoned = await begin({ poison: { after } });
-    const clean = await begin();
-    const work = stepWork('grpo', rollouts, { reference: poisoned.start.folder, microBatchTokens: 60 });
-    const failure = await poisoned.session
-      .step(work, { ...control, microBatchTokens: 60 })
-      .catch((error) => error);
-    expect(failure).toBeInstanceOf(NonFiniteError);
-    expect(failure.message).toMatch(/sequence \d+, token \d+/);
-    expect(poisoned.session.state).toBe(poisoned.start.state);
-    const again = await poisoned.session.step(work, { ...control, microBatchTokens: 60 });
-    const undisturbed = await clean.session.step(
-      { ...work, reference: clean.start.folder },
-      { ...control, microBatchTokens: 60 },
-    );
-    expect(again.state).toBe(undisturbed.state);
-  },
-);
 
 test('rollouts of an earlier version are weighed against that version; too old ones are dropped', async () => {
   const { session, start, root } = await begin();
