@@ -2,12 +2,13 @@
 
 import { type Command, InvalidArgumentError } from 'commander';
 import { type Config, loadConfig } from '../config/index.js';
+import { CancelledError } from '../errors.js';
 import { createOutput, type Output } from './output.js';
 
 export interface CliContext {
   readonly config: Config;
   readonly output: Output;
-  /** Fires on the first Ctrl-C; work then stops at a place from which it can go on. */
+  /** Fires on the first Ctrl-C, with a CancelledError; work then stops at a place from which it can go on. */
   readonly signal: AbortSignal;
 }
 
@@ -39,7 +40,7 @@ let interrupted: AbortController | null = null;
 function interruption(): AbortSignal {
   if (interrupted === null) {
     const controller = new AbortController();
-    process.once('SIGINT', () => controller.abort());
+    process.once('SIGINT', () => controller.abort(new CancelledError()));
     interrupted = controller;
   }
   return interrupted.signal;

@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import type { Config } from '../config/index.js';
+import { CancelledError } from '../errors.js';
 import { createPriority, type OpenedLoop, type Priority } from '../loop/index.js';
 import type { Retriever } from '../retrieval/index.js';
 import { createServer, type Part, type Policy } from '../server/index.js';
@@ -45,7 +46,7 @@ const LOADING = { state: 'loading', reason: 'starting' } as const;
 async function serve(config: Config, output: Output, signal: AbortSignal): Promise<void> {
   const logger = createLogger({ level: config.log.level });
   const stop = new AbortController();
-  const end = (): void => stop.abort();
+  const end = (): void => stop.abort(new CancelledError());
   process.once('SIGTERM', end);
   signal.addEventListener('abort', end);
 

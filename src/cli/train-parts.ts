@@ -2,7 +2,7 @@
 
 import { availableParallelism } from 'node:os';
 import { type Config, homeFolder } from '../config/index.js';
-import { ConfigError } from '../errors.js';
+import { CancelledError, ConfigError } from '../errors.js';
 import { openRun, type RunFolder, runIdentity } from '../loop/index.js';
 import {
   type Adapter,
@@ -36,7 +36,7 @@ export interface TrainedModel {
 /** Fires when the process is asked to end: the run then stops where it can go on. */
 function terminated(): AbortSignal {
   const controller = new AbortController();
-  process.once('SIGTERM', () => controller.abort());
+  process.once('SIGTERM', () => controller.abort(new CancelledError()));
   return controller.signal;
 }
 
@@ -106,7 +106,7 @@ export async function withTrainer(
   const lost = new AbortController();
   const onLost = (): void => {
     output.note(`another process has taken ${flags.output} over: this run ends`);
-    lost.abort();
+    lost.abort(new CancelledError());
   };
   const { resume } = flags;
   const run = await openRun(flags.output, { identity, resume, onNote: output.note, onLost, signal });
