@@ -21,9 +21,11 @@ const server = z.strictObject({
     .array(z.string())
     .default(['*'])
     .describe('Origins of browser clients; * allows all, while there are no keys to ask only.'),
-  keepAliveMs: int(100, 600_000)
+  streamCommentMs: int(100, 600_000)
     .default(15_000)
-    .describe('Pause after which a waiting stream sends a comment.'),
+    .describe(
+      'Pause after which a stream of events that waits sends a comment, so that nobody on the way ends it.',
+    ),
   socketHeartbeatMs: int(100, 600_000)
     .default(30_000)
     .describe('Pause between WebSocket pings; two missed ones end a socket.'),
@@ -209,22 +211,29 @@ const store = z.strictObject({
   retentionDays: int(0, 36_500).default(365).describe('Age at which records are deleted; 0 keeps them.'),
   retentionBytes: int(0, 2 ** 50)
     .default(20 * 2 ** 30)
-    .describe('Bytes of records beyond which the oldest are deleted; 0 is no limit.'),
+    .describe(
+      'Bytes of records beyond which some are deleted: rollouts of the loop first, then unlabelled answers, then labelled ones; 0 is no limit.',
+    ),
 });
 
 const paths = z.strictObject({
   data: z
     .string()
+    .min(1)
     .nullable()
     .default(null)
-    .describe('Folder of the trajectory store; null is the user data folder.'),
+    .describe(
+      'Folder of what must not be lost: stored answers, versions and checkpoints of the loop; null is the user data folder.',
+    ),
   home: z
     .string()
+    .min(1)
     .nullable()
     .default(null)
     .describe('Folder for downloaded and imported models; null is the user cache folder.'),
   indexes: z
     .string()
+    .min(1)
     .nullable()
     .default(null)
     .describe('Folder of built indexes; null is index/ beside package.json.'),

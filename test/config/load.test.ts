@@ -31,6 +31,7 @@ test.each([
   ['an unknown key is named', 'server: { prot: 1 }', /server: unknown key "prot"/],
   ['an unknown section is named', 'sever: {}', /unknown key "sever"/],
   ['a wrong type is named', 'server: { port: "x" }', /server\.port/],
+  ['no path is empty: that would be the working folder', 'paths: { data: "" }', /paths\.data/],
   ['cross-field rules hold', 'retrieval: { kind: remote }', /retrieval\.remoteUrl/],
   ['the live adapter must be configured', 'model: { liveAdapter: a }', /liveAdapter/],
   [

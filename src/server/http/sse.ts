@@ -7,7 +7,7 @@ import { isHeavy, jsonInTurns } from '../json/pieces.js';
 
 export interface SseOptions {
   readonly bufferBytes: number;
-  readonly keepAliveMs: number;
+  readonly streamCommentMs: number;
   /** Longest wait for the reader to take `bufferBytes`: what waits for it holds a place that others wait for. */
   readonly slowReaderTimeoutMs: number;
 }
@@ -41,7 +41,7 @@ export function createSse(res: Response, options: SseOptions): SseStream {
     timer = setInterval(() => {
       // Not while something waits to be sent: a comment would hide that the reader takes nothing.
       if (res.writableLength === 0 && !res.writableEnded) res.write(': keep-alive\n\n');
-    }, options.keepAliveMs);
+    }, options.streamCommentMs);
     res.once('close', () => clearInterval(timer));
   };
 

@@ -61,7 +61,7 @@ async function streamAnswer(
   const { settings } = context;
   const sse = createSse(res, {
     bufferBytes: settings.streamBufferBytes,
-    keepAliveMs: settings.keepAliveMs,
+    streamCommentMs: settings.streamCommentMs,
     slowReaderTimeoutMs: settings.slowReaderTimeoutMs,
   });
   try {

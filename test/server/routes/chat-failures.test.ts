@@ -109,7 +109,7 @@ describe('waiting', () => {
       release = resolve;
     });
     await start({
-      server: { keepAliveMs: 100 },
+      server: { streamCommentMs: 100 },
       script: () => [{ until: gate }, { answer: 'a' }, { waitMs: 350 }, { answer: 'b' }],
     });
     let answered = false;
@@ -132,7 +132,7 @@ describe('waiting', () => {
       release = resolve;
     });
     await start({
-      server: { streamOpenMs: 20, keepAliveMs: 100 },
+      server: { streamOpenMs: 20, streamCommentMs: 100 },
       script: () => [{ until: gate }, { fail: new OverloadedError('full', 10) }],
     });
     const response = await ask({ stream: true });
