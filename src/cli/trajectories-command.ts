@@ -98,7 +98,7 @@ interface DeleteFlags extends FilterFlags {
 function deleteCommand(): Command {
   return withFilter(new Command('delete'))
     .description(
-      'remove answers with rollouts of their questions, feedback and training batches; names the adapters they reached',
+      'remove answers with rollouts of their questions and feedback; names the adapters they reached',
     )
     .argument('[id...]', 'ids of answers')
     .option('--feedback-only', 'with --key: what this key said, and no answer')
@@ -164,14 +164,14 @@ function refuseUnknown(ids: readonly string[], found: readonly Pick<StoredHead, 
   if (unknown.length > 0) throw new NotFoundError(`there is no such stored answer: ${unknown.join(', ')}`);
 }
 
-function reportText({ trajectories, feedback, batches, adapters, leftovers }: DeletionReport): string {
+function reportText({ trajectories, feedback, adapters, leftovers }: DeletionReport): string {
   const reached = adapters.map(({ digest, records }) =>
     records > 0
       ? `  ${digest}: trained on ${records} of them`
       : `  ${digest}: descends from one that was trained on them`,
   );
   return [
-    `deleted ${counted(trajectories.length, 'answer')}, ${counted(feedback, 'piece')} of feedback, ${counted(batches.length, 'batch', 'batches')}`,
+    `deleted ${counted(trajectories.length, 'answer')}, ${counted(feedback, 'piece')} of feedback`,
     ...(reached.length === 0
       ? ['no adapter was trained on them']
       : ['adapters that were trained on them (these stay: remove or retrain them):', ...reached]),

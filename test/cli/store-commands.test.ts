@@ -44,7 +44,7 @@ test('an answer that is not there: exit code 1, and what is there is removed', a
   });
   const some = await run('trajectories', 'delete', '-y', 'nope', 'a', 'neither');
   expect(some).toMatchObject({ code: 1, err: 'error: there is no such stored answer: "nope", "neither"\n' });
-  expect(some.out).toMatch(/^deleted 1 answer, 0 pieces of feedback, 0 batches\n/);
+  expect(some.out).toMatch(/^deleted 1 answer, 0 pieces of feedback\n/);
   expect((await run('trajectories', 'list')).out).toMatch(/^b .*\n.*\n1 answer, 0 pieces of feedback/);
   expect((await run('trajectories', 'delete', '-y', '--user', 'nobody')).code).toBe(0);
 

@@ -102,7 +102,6 @@ export class TrainerKeeper {
     await this.house.store.commitStep({
       adapter: { digest: report.version, parentDigest: parent === report.version ? null : parent, receipt },
       trajectoryIds: [...new Set(ids)],
-      usedBatches: [],
       documents: { [STATE_DOCUMENT]: documentOf(next) },
     });
     return next;

@@ -8,7 +8,7 @@ import { noteUnwanted } from './queries/deleted.js';
 import { deleteRecords, pruneRecords } from './queries/deletion.js';
 import { addFeedback } from './queries/feedback.js';
 import { createKey, revokeKey } from './queries/keys.js';
-import { commitStep, dropBatches, putBatch, putDocuments } from './queries/lineage.js';
+import { commitStep, putDocuments } from './queries/lineage.js';
 import { hasRecord, insertRecord, setGrades } from './queries/records.js';
 import type { StoreQuery, StoreTables } from './tables.js';
 import type { DeletionReport } from './types.js';
@@ -133,10 +133,6 @@ function prepare(write: Write, audit: RecordAudit): Prepared {
       return (query) => done(createKey(query, write.params, at));
     case 'revokeKey':
       return (query) => done(revokeKey(query, write.params.id, at));
-    case 'batch':
-      return (query) => putBatch(query, write.params, at);
-    case 'dropBatches':
-      return (query) => done(dropBatches(query, write.params));
     case 'step':
       return (query) => commitStep(query, write.params, at);
     case 'documents':

@@ -12,7 +12,6 @@ import type { GradeInput } from './queries/records.js';
 import type {
   AdapterHead,
   AdapterRecord,
-  BatchInput,
   DeletionReport,
   DocumentsInput,
   FeedbackEntry,
@@ -20,7 +19,6 @@ import type {
   KeyInput,
   KeyRecord,
   Page,
-  ReachedAdapter,
   RecordFilter,
   StepInput,
   StepOutcome,
@@ -59,9 +57,6 @@ export interface Writes {
   readonly prune: [Retention, PruneReport];
   readonly createKey: [KeyInput, null];
   readonly revokeKey: [{ readonly id: string }, null];
-  /** Gives the ids that are not in the store. */
-  readonly batch: [BatchInput, readonly string[]];
-  readonly dropBatches: [readonly string[], null];
   readonly step: [StepInput, StepOutcome];
   readonly documents: [DocumentsInput, null];
 }
@@ -112,12 +107,10 @@ export interface StoreMethods {
   readonly lastWordsOf: Method<readonly string[], FeedbackEntry[]>;
   readonly feedbackSince: Method<{ readonly sequence: number; readonly limit: number }, FeedbackEntry[]>;
   readonly keys: Method<void, KeyRecord[]>;
-  readonly readBatch: Method<string, BatchInput | null>;
   readonly readDocument: Method<string, unknown>;
   readonly readDocumentsUnder: Method<string, Readonly<Record<string, unknown>>>;
   readonly adapters: Method<void, AdapterRecord[]>;
   readonly adapterHeads: Method<void, AdapterHead[]>;
   readonly lineOf: Method<Line, AdapterRecord[]>;
-  readonly adaptersReachedBy: Method<readonly string[], ReachedAdapter[]>;
   readonly counts: Method<void, StoreCounts>;
 }

@@ -187,4 +187,21 @@ const outages: Migration = {
   },
 };
 
-export const MIGRATIONS: readonly Migration[] = [records, feedback, keys, lineage, origins, sources, outages];
+/** Batches for training are made in memory of the records as they are then; nothing ever stored one. */
+const noBatches: Migration = {
+  name: 'no stored batches',
+  async up({ schema }) {
+    for (const table of ['batch_members', 'batches']) await schema.dropTable(table).execute();
+  },
+};
+
+export const MIGRATIONS: readonly Migration[] = [
+  records,
+  feedback,
+  keys,
+  lineage,
+  origins,
+  sources,
+  outages,
+  noBatches,
+];

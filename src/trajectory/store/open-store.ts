@@ -102,8 +102,6 @@ export function openTrajectoryStore(options: StoreOptions): TrajectoryStore {
     },
     createKey: async (key) => void (await write('createKey', key)),
     revokeKey: async (id) => void (await write('revokeKey', { id })),
-    putBatch: (batch) => write('batch', batch, batch.payload?.byteLength),
-    dropBatches: async (ids) => void (await write('dropBatches', ids)),
     commitStep: (step) => write('step', step),
     putDocuments: async (documents, expected = {}) =>
       void (await write('documents', { documents, expected })),
@@ -130,13 +128,11 @@ export function openTrajectoryStore(options: StoreOptions): TrajectoryStore {
     lastWordsOf: (ids) => read('lastWordsOf', ids),
     feedbackSince: (sequence, limit) => read('feedbackSince', { sequence, limit }),
     keys: () => read('keys', undefined),
-    readBatch: (id) => read('readBatch', id),
     readDocument: (name) => read('readDocument', name),
     readDocumentsUnder: (prefix) => read('readDocumentsUnder', prefix),
     adapters: () => read('adapters', undefined),
     adapterHeads: () => read('adapterHeads', undefined),
     lineOf: (version, until) => read('lineOf', { version, until }),
-    adaptersReachedBy: (ids) => read('adaptersReachedBy', ids),
     counts: () => read('counts', undefined),
     async close() {
       await queue.close(CLOSE_GRACE_MS);

@@ -7,7 +7,6 @@ import type { GradeInput } from './queries/records.js';
 import type {
   AdapterHead,
   AdapterRecord,
-  BatchInput,
   DeletionReport,
   FeedbackEntry,
   FeedbackInput,
@@ -15,7 +14,6 @@ import type {
   KeyInput,
   KeyRecord,
   Page,
-  ReachedAdapter,
   RecordFilter,
   RecordNotes,
   StepInput,
@@ -61,7 +59,7 @@ export interface TrajectoryStore {
   /** The reward of each record by the rule in force. @returns how many of them are there */
   setGrades(grades: readonly GradeInput[]): Promise<number>;
   /**
-   * Removes what matches, with rollouts, feedback and derived batches; names the adapters that were trained on it. A filter
+   * Removes what matches, with rollouts and feedback; names the adapters that were trained on it. A filter
    * by key alone (and time) also takes what that key said of others' answers.
    */
   delete(filter: RecordFilter): Promise<DeletionReport>;
@@ -77,12 +75,8 @@ export interface TrajectoryStore {
   revokeKey(id: string): Promise<void>;
   keys(): Promise<KeyRecord[]>;
 
-  /** Notes a batch made of records, so that it goes when they go. @returns ids that are not in the store */
-  putBatch(batch: BatchInput): Promise<readonly string[]>;
-  readBatch(id: string): Promise<BatchInput | null>;
-  dropBatches(ids: readonly string[]): Promise<void>;
   /**
-   * The ledger: adapter, its records, used batches and states of others, all in one transaction.
+   * The ledger: adapter, its records and states of others, all in one transaction.
    * @throws {ConflictError} another document than expected is there
    */
   commitStep(step: StepInput): Promise<StepOutcome>;
@@ -91,7 +85,6 @@ export interface TrajectoryStore {
   adapterHeads(): Promise<AdapterHead[]>;
   /** A version and those it comes from, newest first, down to one of `until`, which is left out. */
   lineOf(version: string, until: readonly string[]): Promise<AdapterRecord[]>;
-  adaptersReachedBy(ids: readonly string[]): Promise<ReachedAdapter[]>;
   /**
    * States of others by name; null removes one.
    * @param expected  what documents must read for anything to be written; null: not be there

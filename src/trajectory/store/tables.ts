@@ -95,9 +95,6 @@ export interface StoreTables {
   trajectory_bodies: BodyRow;
   feedback: FeedbackRow;
   api_keys: KeyRow;
-  /** What was derived from records for a training step. */
-  batches: { id: string; created_at: number; kind: string; payload: Uint8Array | null };
-  batch_members: { batch_id: string; trajectory_id: string };
   /** Adapter versions by content digest, and where they come from. */
   adapters: {
     digest: string;

@@ -160,7 +160,6 @@ export interface Page {
 export interface DeletionReport {
   readonly trajectories: readonly string[];
   readonly feedback: number;
-  readonly batches: readonly string[];
   /** Adapter versions that were trained on a deleted record, and those that descend from them. */
   readonly adapters: readonly ReachedAdapter[];
   /** Why bytes of it may still lie in the log of the database, to be cleared later; null where none do. */
@@ -171,13 +170,6 @@ export interface ReachedAdapter {
   readonly digest: string;
   /** Deleted records among those it was trained on; 0 where only an ancestor was. */
   readonly records: number;
-}
-
-export interface BatchInput {
-  readonly id: string;
-  readonly kind: string;
-  readonly trajectoryIds: readonly string[];
-  readonly payload: Uint8Array | null;
 }
 
 export interface AdapterInput {
@@ -200,8 +192,6 @@ export interface StepInput extends DocumentsInput {
   readonly adapter: AdapterInput;
   /** What this step was trained on; those of the ancestors are known by the parent. */
   readonly trajectoryIds: readonly string[];
-  /** Batches that are used up. */
-  readonly usedBatches: readonly string[];
 }
 
 export interface StepOutcome {

@@ -10,15 +10,7 @@ import type { AuditSummary, StoreMethods, StoreWorkerData } from './messages.js'
 import { MIGRATIONS } from './migrations.js';
 import { feedbackOf, feedbackSince, lastWordsOf } from './queries/feedback.js';
 import { listKeys } from './queries/keys.js';
-import {
-  adapterHeads,
-  adaptersReachedBy,
-  lineOf,
-  listAdapters,
-  readBatch,
-  readDocument,
-  readDocumentsUnder,
-} from './queries/lineage.js';
+import { adapterHeads, lineOf, listAdapters, readDocument, readDocumentsUnder } from './queries/lineage.js';
 import { countAll, listRecords, matchingIds, readRecords, readTexts, setAudit } from './queries/records.js';
 import type { StoreQuery, StoreTables } from './tables.js';
 import type { RecordFilter } from './types.js';
@@ -52,13 +44,11 @@ serveWorker<StoreMethods, StoreWorkerData>(({ storage, auditor }) => {
       lastWordsOf: reading(lastWordsOf),
       feedbackSince: reading((query, { sequence, limit }) => feedbackSince(query, sequence, limit)),
       keys: reading(listKeys),
-      readBatch: reading(readBatch),
       readDocument: reading(readDocument),
       readDocumentsUnder: reading(readDocumentsUnder),
       adapters: reading(listAdapters),
       adapterHeads: reading(adapterHeads),
       lineOf: reading(lineOf),
-      adaptersReachedBy: reading(adaptersReachedBy),
       counts: () =>
         using(async (database) => ({
           ...(await countAll(database.query)),

@@ -51,7 +51,7 @@ test('who takes the state over ends the writes of whoever had it', async () => {
   await second.putDocuments({ loop: { ...state, step: 2 } });
   await expect(first.putDocuments({ loop: { ...state, step: 3 } })).rejects.toThrow(ConflictError);
   const adapter = { digest: 'v1', parentDigest: null, receipt: null };
-  const step = { adapter, trajectoryIds: [], usedBatches: [], documents: { loop: state } };
+  const step = { adapter, trajectoryIds: [], documents: { loop: state } };
   await expect(first.commitStep(step)).rejects.toThrow(ConflictError);
   expect(lost).toHaveLength(2);
   expect(await store.readDocument('loop')).toMatchObject({ step: 2 });

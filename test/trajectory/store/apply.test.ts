@@ -32,7 +32,6 @@ beforeEach(async () => {
   await apply('step', {
     adapter: { digest: 'v1', parentDigest: null, receipt: null },
     trajectoryIds: ['a'],
-    usedBatches: [],
     documents: {},
   });
 });
@@ -55,7 +54,6 @@ const isThere = (): boolean => [path, `${path}-wal`].some((file) => readFileSync
 const DELETED = {
   trajectories: ['a'],
   feedback: 0,
-  batches: [],
   adapters: [{ digest: 'v1', records: 1 }],
 };
 

@@ -119,6 +119,9 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (kind) => {
       await older.query.insertInto('trajectories').values(row).execute();
       await migrate(older, 'trajectory', MIGRATIONS);
       expect(await said(listRecords(older.query, {}, page))).toEqual([['old', null]]);
+      const tables = (await older.query.introspection.getTables()).map(({ name }) => name);
+      expect(tables).toContain('adapter_members');
+      expect(tables.filter((name) => name.startsWith('batch'))).toEqual([]);
     } finally {
       await older.close();
     }
@@ -137,7 +140,6 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (kind) => {
       store.commitStep({
         adapter: { digest, parentDigest, receipt: { of: digest } },
         trajectoryIds,
-        usedBatches: [],
         documents: {},
       });
     await made('v1', 'base', ['x']);

@@ -112,7 +112,6 @@ test('the reply to a deletion is lost with the worker: the next one still names 
   await opened.commitStep({
     adapter: { digest: 'v1', parentDigest: null, receipt: null },
     trajectoryIds: ['a'],
-    usedBatches: [],
     documents: {},
   });
   const dying = new BroadcastChannel('dying-worker');

@@ -37,7 +37,6 @@ const settings: Record<StorageSettings['kind'], () => StorageSettings> = {
 const stepOf = (digest: string, trajectoryIds: readonly string[]): StepInput => ({
   adapter: { digest, parentDigest: null, receipt: null },
   trajectoryIds,
-  usedBatches: [],
   documents: {},
 });
 
@@ -271,20 +270,10 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (kind) => {
       await store.put(makeRecord(id), notes({ userKey: id.slice(0, 4) }));
     await store.addFeedback(feedback('mine1', { reward: 1 }));
     await store.addFeedback(feedback('other', { reward: 0, preferredOver: 'mine2' }));
-    expect(
-      await store.putBatch({
-        id: 'b1',
-        kind: 'grpo',
-        trajectoryIds: ['mine1', 'other', 'gone'],
-        payload: Uint8Array.of(1, 2),
-      }),
-    ).toEqual(['gone']);
-    await store.putBatch({ id: 'b2', kind: 'grpo', trajectoryIds: ['other'], payload: null });
     const step = (digest: string, parentDigest: string | null, trajectoryIds: string[]) =>
       store.commitStep({
         adapter: { digest, parentDigest, receipt: { seed: 1 } },
         trajectoryIds,
-        usedBatches: [],
         documents: { loop: { at: digest }, gone: null },
       });
     await step('v1', null, ['mine1', 'mine2', 'other']);
@@ -296,7 +285,7 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (kind) => {
     await expect(store.putDocuments(late.documents, late.expected)).rejects.toThrow(ConflictError);
     await expect(store.putDocuments({ new: 1, loop: null }, { new: 0 })).rejects.toThrow(ConflictError);
     const adapter = { digest: 'v4', parentDigest: null, receipt: null };
-    const input = { adapter, trajectoryIds: [], usedBatches: [], ...late };
+    const input = { adapter, trajectoryIds: [], ...late };
     await expect(store.commitStep(input)).rejects.toThrow('the document "loop" reads {"at":"v3"}');
     expect((await store.adapters()).map(({ digest }) => digest)).toEqual(['v1', 'v2', 'v3']);
     for (let time = 0; time < 2; time++) await store.putDocuments({ once: { n: 1 } }, { once: null });
@@ -307,7 +296,6 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (kind) => {
     expect(report).toEqual({
       trajectories: ['mine1', 'mine2'],
       feedback: 1,
-      batches: ['b1'],
       adapters: [
         { digest: 'v1', records: 2 },
         { digest: 'v2', records: 0 },
@@ -316,13 +304,6 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (kind) => {
     });
     expect((await store.list({}, newest)).map(({ id }) => id)).toEqual(['other']);
     expect(await store.feedbackOf(['mine1', 'other'])).toMatchObject([{ reward: 0, preferredOver: null }]);
-    expect(await store.readBatch('b1')).toBeNull();
-    expect(await store.readBatch('b2')).toEqual({
-      id: 'b2',
-      kind: 'grpo',
-      trajectoryIds: ['other'],
-      payload: null,
-    });
     expect(await store.adapters()).toMatchObject([
       { digest: 'v1', trajectoryIds: ['other'], deletedRecords: 2, receipt: { seed: 1 } },
       { digest: 'v2', parentDigest: 'v1', trajectoryIds: ['other'] },
@@ -333,15 +314,12 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (kind) => {
       await store.commitStep({
         adapter: { digest: 'v4', parentDigest: null, receipt: null },
         trajectoryIds: ['mine1', 'other'],
-        usedBatches: ['b2'],
         documents: {},
       }),
     ).toEqual({ missing: ['mine1'] });
-    expect(await store.readBatch('b2')).toBeNull();
     expect(await store.delete({ userKey: 'mine' })).toEqual({
       trajectories: [],
       feedback: 0,
-      batches: [],
       adapters: [],
       leftovers: null,
     });

@@ -14,7 +14,7 @@ const PRUNED_AT_ONCE = 500;
 const DAY_MS = 86_400_000;
 
 /**
- * Removes records with their rollouts, feedback and the batches made of them, and names the adapters that they reached.
+ * Removes records with their rollouts and feedback, and names the adapters that they reached.
  * What a key said of others' answers goes where all of that key's is to go, or that alone.
  */
 export async function deleteRecords(
@@ -27,10 +27,9 @@ export async function deleteRecords(
   const ids = feedbackOnly ? [] : await withRollouts(query, await matchingIds(query, filter));
   const adapters = await adaptersReachedBy(query, ids);
   await countDeleted(query, adapters);
-  const removed = await removeRecords(query, ids);
-  const feedback = removed.feedback + (await deleteFeedbackBy(query, filter));
+  const feedback = (await removeRecords(query, ids)) + (await deleteFeedbackBy(query, filter));
   await noteDeleted(query, ids, at);
-  const report = { trajectories: ids, feedback, batches: removed.batches, adapters, leftovers: null };
+  const report = { trajectories: ids, feedback, adapters, leftovers: null };
   await forgetReports(query, at - DAY_MS);
   await putDocuments(query, { documents: { [name]: report } }, at);
   return report;
@@ -52,20 +51,10 @@ async function withRollouts(query: StoreQuery, ids: readonly string[]): Promise<
   return [...all];
 }
 
-async function removeRecords(
-  query: StoreQuery,
-  ids: readonly string[],
-): Promise<Pick<DeletionReport, 'feedback' | 'batches'>> {
-  const batches = new Set<string>();
+/** @returns how many pieces of feedback went with them */
+async function removeRecords(query: StoreQuery, ids: readonly string[]): Promise<number> {
   let feedback = 0;
   for (const some of inChunks(ids)) {
-    const rows = await query
-      .selectFrom('batch_members')
-      .select('batch_id')
-      .distinct()
-      .where('trajectory_id', 'in', some)
-      .execute();
-    for (const { batch_id } of rows) batches.add(batch_id);
     const removed = await query.deleteFrom('feedback').where('trajectory_id', 'in', some).executeTakeFirst();
     feedback += Number(removed.numDeletedRows);
     await query
@@ -74,15 +63,13 @@ async function removeRecords(
       .where('preferred_over', 'in', some)
       .execute();
   }
-  for (const some of inChunks([...batches]))
-    await query.deleteFrom('batches').where('id', 'in', some).execute();
   await forgetMembers(query, ids);
   for (const some of inChunks(ids)) {
     const bodies = query.selectFrom('trajectories').select('sequence').where('id', 'in', some);
     await query.deleteFrom('trajectory_bodies').where('sequence', 'in', bodies).execute();
     await query.deleteFrom('trajectories').where('id', 'in', some).execute();
   }
-  return { feedback, batches: [...batches] };
+  return feedback;
 }
 
 export interface Retention {

@@ -7,7 +7,6 @@ import type { StoreQuery, StoreTables } from '../tables.js';
 import type {
   AdapterHead,
   AdapterRecord,
-  BatchInput,
   DocumentsInput,
   ReachedAdapter,
   StepInput,
@@ -16,48 +15,9 @@ import type {
 import { inChunks } from './chunks.js';
 import { deletedAmong } from './deleted.js';
 
-/** @returns ids that are not in the store (any more) */
-export async function putBatch(
-  query: StoreQuery,
-  { id, kind, trajectoryIds, payload }: BatchInput,
-  createdAt: number,
-): Promise<string[]> {
-  await query
-    .insertInto('batches')
-    .values({ id, kind, created_at: createdAt, payload: payload === null ? null : Buffer.from(payload) })
-    .onConflict((conflict) => conflict.column('id').doNothing())
-    .execute();
-  const missing = await missingIds(query, trajectoryIds);
-  for (const some of inChunks(present(trajectoryIds, missing)))
-    await query
-      .insertInto('batch_members')
-      .values(some.map((trajectory_id) => ({ batch_id: id, trajectory_id })))
-      .onConflict((conflict) => conflict.columns(['batch_id', 'trajectory_id']).doNothing())
-      .execute();
-  return missing;
-}
-
-export async function dropBatches(query: StoreQuery, ids: readonly string[]): Promise<void> {
-  for (const some of inChunks(ids)) await query.deleteFrom('batches').where('id', 'in', some).execute();
-}
-
-/** Null where there is none: it was deleted with one of its records, or used up. */
-export async function readBatch(query: StoreQuery, id: string): Promise<BatchInput | null> {
-  const row = await query.selectFrom('batches').selectAll().where('id', '=', id).executeTakeFirst();
-  if (row === undefined) return null;
-  const members = await query
-    .selectFrom('batch_members')
-    .select('trajectory_id')
-    .where('batch_id', '=', id)
-    .orderBy('trajectory_id')
-    .execute();
-  const payload = row.payload === null ? null : Uint8Array.from(row.payload);
-  return { id, kind: row.kind, trajectoryIds: members.map((member) => member.trajectory_id), payload };
-}
-
 export async function commitStep(
   query: StoreQuery,
-  { adapter, trajectoryIds, usedBatches, ...states }: StepInput,
+  { adapter, trajectoryIds, ...states }: StepInput,
   at: number,
 ): Promise<StepOutcome> {
   await checkExpected(query, states);
@@ -79,7 +39,6 @@ export async function commitStep(
       .values(some.map((trajectory_id) => ({ adapter_digest: adapter.digest, trajectory_id })))
       .onConflict((conflict) => conflict.columns(['adapter_digest', 'trajectory_id']).doNothing())
       .execute();
-  await dropBatches(query, usedBatches);
   await writeDocuments(query, states, at);
   return { missing };
 }
