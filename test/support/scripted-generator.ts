@@ -1,5 +1,6 @@
 // A generator that plays token scripts and keeps the engine's contract: it stops at stop strings in decoded
-// text, at end tokens, at its limits and on cancellation, and it holds back what may become a stop string.
+// text, at end tokens, at its limits and on cancellation, it holds back what may become a stop string, and a token that
+// is forced comes.
 
 import type {
   EngineInfo,
@@ -23,6 +24,8 @@ export interface ScriptedOptions {
   readonly policy: Policy;
   readonly eosTokenIds: readonly number[];
   readonly maxSequenceTokens?: number;
+  /** Raw log-probability of a token; {@link scriptedLogprob} where it is left out. */
+  readonly logprob?: (id: number) => number;
   /** Called before each token; may wait or throw. */
   readonly beforeToken?: (sampled: number) => Promise<void> | void;
 }
@@ -39,12 +42,20 @@ export interface ScriptedGenerator extends Generator {
 export const scriptedLogprob = (id: number): number => -(1 + (id % 89)) / 10;
 export const scriptedSamplingLogprob = (id: number): number => -(1 + (id % 83)) / 20;
 
-const sampledToken = (id: number, topLogprobs: number | undefined): SampledToken => ({
+const sampledToken = (id: number, logprob: number, topLogprobs: number | undefined): SampledToken => ({
   id,
-  logprob: scriptedLogprob(id),
+  logprob,
   samplingLogprob: scriptedSamplingLogprob(id),
-  ...(topLogprobs ? { alternatives: [{ id, logprob: scriptedLogprob(id) }] } : {}),
+  ...(topLogprobs ? { alternatives: [{ id, logprob }] } : {}),
 });
+
+/** A bias that no logit outweighs. */
+const FORCE = 100;
+
+const forcedBy = ({ sampling }: TurnOptions): number | null => {
+  const forced = Object.entries(sampling.logitBias ?? {}).find(([, bias]) => bias >= FORCE);
+  return forced === undefined ? null : Number(forced[0]);
+};
 
 /** Length of the longest end of `text` that begins a stop string. */
 function heldLength(text: string, stops: readonly string[]): number {
@@ -63,7 +74,7 @@ function firstStop(text: string, stops: readonly string[]): { at: number; stop: 
 }
 
 export function createScriptedGenerator(options: ScriptedOptions): ScriptedGenerator {
-  const { tokenizer, policy, eosTokenIds } = options;
+  const { tokenizer, policy, eosTokenIds, logprob = scriptedLogprob } = options;
   const info: EngineInfo = {
     modelId: 'scripted',
     modelDigest: 'f'.repeat(64),
@@ -90,7 +101,8 @@ export function createScriptedGenerator(options: ScriptedOptions): ScriptedGener
     async function* play(turn: TurnOptions): Turn {
       if (closed) throw new UnavailableError('the sequence is closed');
       turns.push(turn);
-      const script = policy(turnIndex++, ids)[Symbol.iterator]();
+      const forced = forcedBy(turn);
+      const script = (forced === null ? policy(turnIndex++, ids) : [forced])[Symbol.iterator]();
       const stopIds = turn.stopTokenIds.length > 0 ? turn.stopTokenIds : turn.ignoreEos ? [] : eosTokenIds;
       const detokenizer = tokenizer.createDetokenizer({ skipSpecial: true });
       let text = '';
@@ -113,7 +125,10 @@ export function createScriptedGenerator(options: ScriptedOptions): ScriptedGener
         const stop = firstStop(text, turn.stopStrings);
         const safe = stop === null ? text.length - heldLength(text, turn.stopStrings) : stop.at;
         const isStop = stopIds.includes(id);
-        const step = { token: sampledToken(id, turn.topLogprobs), text: text.slice(shown, safe) };
+        const step = {
+          token: sampledToken(id, logprob(id), turn.topLogprobs),
+          text: text.slice(shown, safe),
+        };
         shown = Math.max(shown, safe);
         yield step;
         if (stop !== null) return end('stop_string', stop);

@@ -72,6 +72,8 @@ function houseOf(changes: { advantage?: string; mode?: string; maxSequenceTokens
   } as unknown as LoopHouse;
 }
 
+afterEach(() => jest.restoreAllMocks());
+
 const known = (most?: number) => new Findings(async () => new Set(), most).under('v1');
 
 async function batchOf(house: LoopHouse, findings = known()): Promise<Batch> {
@@ -169,6 +171,26 @@ test('answers longer than the trainer takes are left out with a reason, unread',
     unusable: { 'too long': 1 },
   });
   expect((await batchOf(house)).rollouts.map(({ record }) => record.id)).toEqual(['short']);
+});
+
+test('a record that is not any more what was audited is not trained on', async () => {
+  await explored(['sound', 'broken']);
+  for (const id of ['sound', 'broken']) await store.addFeedback(feedback(id, { reward: 1 }));
+  const { read } = store;
+  jest.spyOn(store, 'read').mockImplementation(async (ids) =>
+    (await read.call(store, ids)).map((stored) =>
+      stored.head.id === 'broken'
+        ? {
+            ...stored,
+            record: { ...stored.record, lossMask: stored.record.lossMask.map(() => 1 as const) },
+          }
+        : stored,
+    ),
+  );
+  const findings = known();
+  const { rollouts } = await batchOf(houseOf(), findings);
+  expect(rollouts.map(({ record }) => record.id)).toEqual(['sound']);
+  expect([findings.against('broken'), findings.against('sound')]).toEqual(['failed the audit', null]);
 });
 
 test('a record whose question alone was rolled out again is not one that was trained on, after a restart either', async () => {

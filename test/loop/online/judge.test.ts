@@ -16,15 +16,25 @@ const poolOf = (count: number, from = 0): GateQuestion[] =>
   }));
 
 let asked: string[][] = [];
+/** What was measured between which versions. */
+let measured: [what: string, first: string | null, second: string | null][] = [];
 /** Of candidates that are just as good, or that lose every tenth question. */
 let isAsGood = true;
 beforeEach(() => {
   asked = [];
+  measured = [];
   isAsGood = true;
   jest.spyOn(GateMeasures.prototype, 'forgetAllBut').mockResolvedValue();
-  jest.spyOn(GateMeasures.prototype, 'kl').mockResolvedValue(0);
-  jest.spyOn(GateMeasures.prototype, 'probeChange').mockResolvedValue(1);
-  jest.spyOn(GateMeasures.prototype, 'pairs').mockImplementation(async (questions) => {
+  jest.spyOn(GateMeasures.prototype, 'kl').mockImplementation(async (_questions, candidate, reference) => {
+    measured.push(['kl', candidate, reference]);
+    return 0;
+  });
+  jest.spyOn(GateMeasures.prototype, 'probeChange').mockImplementation(async (_question, a, b) => {
+    measured.push(['probe', a, b]);
+    return 1;
+  });
+  jest.spyOn(GateMeasures.prototype, 'pairs').mockImplementation(async (questions, candidate, other) => {
+    measured.push(['pairs', candidate, other]);
     asked.push(questions.map(({ key }) => key));
     const answer = (em: 0 | 1) => ({ em, validActions: 1, invalidActions: 0 });
     return questions.map(({ key }, i) => ({
@@ -35,6 +45,8 @@ beforeEach(() => {
   });
 });
 afterEach(() => jest.restoreAllMocks());
+
+const lineOf = jest.fn(async () => []);
 
 function judgeOf(confirmEvery: number): Judge {
   const gate = {
@@ -52,9 +64,10 @@ function judgeOf(confirmEvery: number): Judge {
     folder: '.',
     serving: { retriever: null },
     engine: { loadAdapter: async () => ({ version: 'v' }) },
-    store: { lineOf: async () => [] },
+    store: { lineOf },
   };
-  return new Judge(house as unknown as LoopHouse, { ready: async () => null } as unknown as Versions);
+  const ready = async (version: string) => (version === 'base' ? null : version);
+  return new Judge(house as unknown as LoopHouse, { ready } as unknown as Versions);
 }
 
 const candidate = (state: LoopState, version: string): LoopState => ({
@@ -63,6 +76,39 @@ const candidate = (state: LoopState, version: string): LoopState => ({
 });
 const judged = (judge: Judge, state: LoopState, pool: GateQuestion[]): Promise<Judgement> =>
   judge.judge(state, pool, new AbortController().signal);
+
+test('a candidate is compared with the live version, with the one confirmed last on fresh questions, with the start in distance', async () => {
+  const pool = poolOf(2 * COUNT);
+  const state = { ...newLoopState(0, 'started'), live: 'lives', confirmed: 'confirmed' };
+  const { verdict } = await judged(judgeOf(1), candidate(state, 'v'), pool);
+  expect(verdict.verdict).toBe('passed');
+  expect(measured).toEqual([
+    ['pairs', 'v', 'lives'],
+    ['probe', 'v', 'lives'],
+    ['kl', 'v', 'started'],
+    ['pairs', 'v', 'confirmed'],
+  ]);
+  expect(lineOf).toHaveBeenLastCalledWith('v', ['lives']);
+  // The base model is no adapter.
+  measured = [];
+  await judged(judgeOf(1), candidate(newLoopState(0, 'base'), 'v'), pool);
+  expect(measured.map(([, , other]) => other)).toEqual([null, null, null, null]);
+});
+
+test.each([
+  { confirmEvery: 5, publications: 3, attempts: 0, isDue: false },
+  { confirmEvery: 5, publications: 4, attempts: 0, isDue: true },
+  { confirmEvery: 5, publications: 0, attempts: 19, isDue: false },
+  { confirmEvery: 5, publications: 0, attempts: 20, isDue: true },
+  { confirmEvery: 0, publications: 9, attempts: 99, isDue: false },
+])('fresh questions are due after so many publications or candidates: %j', async (settings) => {
+  const { confirmEvery, publications, attempts, isDue } = settings;
+  const begun = newLoopState(0, 'base');
+  const state = { ...begun, stretch: { ...begun.stretch, publications, attempts } };
+  // None are left.
+  const { verdict } = await judged(judgeOf(confirmEvery), candidate(state, 'v'), poolOf(COUNT));
+  expect([verdict.verdict === 'waits', asked.length]).toEqual(isDue ? [true, 0] : [false, 1]);
+});
 
 test('a candidate that was refused is not tried again on the same questions, also after a restart', async () => {
   isAsGood = false;

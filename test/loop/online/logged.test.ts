@@ -1,6 +1,13 @@
-// What only reading an answer shows: whether the raw policy alone made it, and with working searches.
+// Which answers are learned from as they were given: what the head of one tells, and what only reading it shows, namely
+// whether the raw policy alone made it, and with working searches.
 
-import { unusableRecord } from '../../../src/loop/online/logged.js';
+import type { KnownAnswer } from '../../../src/loop/online/known-answer.js';
+import {
+  type LoggedRules,
+  type Unusable,
+  unusableHead,
+  unusableRecord,
+} from '../../../src/loop/online/logged.js';
 import type { StoredTrajectory } from '../../../src/trajectory/index.js';
 import { RAW_POLICY } from '../../support/rollout-kit.js';
 import { makeRecord } from '../../trajectory/store/support.js';
@@ -25,4 +32,68 @@ test('an answer is learned from as it was given where nothing but the policy and
   expect(unusableRecord(answer({ forced: true }))).toBe('answer was forced');
   for (const sampling of [{ ignoreEos: true }, { topP: 0.9 }, { logitBias: { 5: -100 } }, { temperature: 0 }])
     expect(unusableRecord(answer({ sampling }))).toContain('cut sampling');
+});
+
+const SOUND = {
+  id: 'a',
+  source: 'explore',
+  temperature: 1,
+  method: 'search-r1',
+  modelDigest: 'ours',
+  tokens: 100,
+  auditState: 'clean',
+  stop: 'answer',
+  failedSearches: 0,
+};
+const reasonOf = (head: object, rules: Partial<LoggedRules> = {}): Unusable | null =>
+  unusableHead({ head: { ...SOUND, ...head } } as KnownAnswer, {
+    modelDigest: 'ours',
+    maxTokens: 100,
+    mayTeach: () => true,
+    against: () => null,
+    ...rules,
+  });
+
+test('nothing stands against a sound explored answer, of whose searches nothing need be known', () => {
+  expect(reasonOf({})).toBeNull();
+  expect(reasonOf({ failedSearches: null })).toBeNull();
+  for (const stop of ['length', 'end', 'context']) expect(reasonOf({ stop })).toBeNull();
+});
+
+test.each<[object, Unusable]>([
+  [{ source: 'serve' }, 'not explored (temperature 0 or cut sampling)'],
+  [{ source: 'train' }, 'not explored (temperature 0 or cut sampling)'],
+  [{ temperature: 0 }, 'not explored (temperature 0 or cut sampling)'],
+  [{ temperature: null }, 'not explored (temperature 0 or cut sampling)'],
+  [{ method: 'rag' }, 'other method'],
+  [{ modelDigest: 'theirs' }, 'other model'],
+  [{ tokens: 101 }, 'too long'],
+  [{ auditState: 'quarantined' }, 'failed the audit'],
+  [{ auditState: 'unchecked' }, 'not audited'],
+  [{ stop: 'cancelled' }, 'ended by its asker'],
+  [{ stop: 'stop' }, 'ended by its asker'],
+  [{ failedSearches: 1 }, 'a search failed'],
+])('one thing against an explored answer is enough: %j, %s', (head, reason) => {
+  expect(reasonOf(head)).toBe(reason);
+});
+
+test('what may not teach, and what else is known against an answer, is asked of that answer', () => {
+  const mayTeach = jest.fn(() => false);
+  expect(reasonOf({}, { mayTeach })).toBe('held out');
+  expect(mayTeach).toHaveBeenCalledWith({ head: SOUND });
+  const against = jest.fn(() => 'trained on before' as const);
+  expect(reasonOf({}, { against })).toBe('trained on before');
+  expect(against).toHaveBeenCalledWith('a');
+});
+
+test('of two that are compared also such count as their asker had sampled', () => {
+  const withAsked = { withAsked: true };
+  expect(reasonOf({ source: 'serve' }, withAsked)).toBeNull();
+  expect(reasonOf({}, withAsked)).toBeNull();
+  for (const head of [
+    { source: 'serve', temperature: 0 },
+    { source: 'serve', temperature: 0.7 },
+    { source: 'train' },
+  ])
+    expect(reasonOf(head, withAsked)).toContain('not explored');
 });

@@ -311,12 +311,16 @@ test('a labelled question that does not fit the window is left out, by steps and
   );
   await house.store.addFeedback(feedback('long', { goldAnswers: ['x'], role: 'admin' }));
   for (const colour of COLOURS) await say(await ask(`What is ${colour}?`), { golden_answers: ['x'] });
+  // A user asks what the gate asks, too: it is not trained on for that.
+  const shared = short.find(isTaught) as string;
+  await say(await ask(shared), { golden_answers: ['x'] });
   for (let step = 0; step < 3; step++) await house.loop.step();
   expect(house.failures).toEqual([]);
   const { state, step, last_gate, labels } = house.loop.status();
   expect([state, step]).toEqual(['waiting', 3]);
   expect(last_gate?.tests.map(({ name }) => name)).toContain('non-inferiority');
   expect(labels).toMatchObject({
+    questions_to_train_on: COLOURS.filter((colour) => isTaught(`What is ${colour}?`)).length,
     questions_to_judge_by: 4,
     unused: { 'not to be asked: the window is too small for the question': 2 },
   });

@@ -69,6 +69,12 @@ test('fresh questions that do not confirm refuse; too few of them wait', () => {
   const refused = decideGate({ ...good, confirmation: pairs(300, 5, 30) }, settings);
   expect(refused.verdict).toBe('refused');
   expect(refused.reasons[0]).toContain('on 300 fresh questions');
+  // Few candidates are put to it: it may spend all of alpha, whatever is left of it for the questions that all candidates meet.
+  const doubtful = pairs(300, 12, 12);
+  expect(decideGate({ ...good, pairs: doubtful }, settings).verdict).toBe('refused');
+  const { tests } = decideGate({ ...good, confirmation: doubtful }, settings);
+  expect(tests.at(-1)).toMatchObject({ name: 'confirmation', passed: true, limit: 0.05 });
+  expect(tests.at(-1)?.value).toBeGreaterThan(good.alpha);
   expect(decideGate({ ...good, confirmation: pairs(120, 20, 0) }, settings)).toMatchObject({
     verdict: 'waits',
     reasons: [expect.stringContaining('120 are left and 300 are needed')],

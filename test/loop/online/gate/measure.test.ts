@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { configSchema } from '../../../../src/config/index.js';
+import type { Generator, OpenOptions } from '../../../../src/engine/index.js';
 import { RetrievalError, UnavailableError } from '../../../../src/errors.js';
 import { type AnswerFile, GateAnswers } from '../../../../src/loop/online/gate/answers.js';
 import { GateMeasures } from '../../../../src/loop/online/gate/measure.js';
@@ -23,17 +24,35 @@ interface Wish {
   readonly file?: AnswerFile | null;
   readonly retriever?: Retriever;
   readonly turns?: readonly string[];
+  /** Of versions that are not as all others: what they say, and how likely each of their tokens is. */
+  readonly versions?: Readonly<
+    Record<string, { readonly turns: readonly string[]; readonly logprob: number }>
+  >;
 }
 
-function measures({ file = null, retriever, turns = ['<answer>Lisbon</answer>'] }: Wish = {}) {
+function measures({ file = null, retriever, turns = ['<answer>Lisbon</answer>'], versions = {} }: Wish = {}) {
   const unaskable = new Unaskable();
   const notes: string[] = [];
   const tokenizer = createPieceTokenizer();
-  const generator = createScriptedGenerator({
-    tokenizer,
-    policy: scriptOf(tokenizer, [...turns]),
-    eosTokenIds: [tokenizer.endId],
-  });
+  const made = (said: readonly string[], logprob?: number) =>
+    createScriptedGenerator({
+      tokenizer,
+      policy: scriptOf(tokenizer, [...said]),
+      eosTokenIds: [tokenizer.endId],
+      ...(logprob === undefined ? {} : { logprob: () => logprob }),
+    });
+  const plain = made(turns);
+  const own = new Map(
+    Object.entries(versions).map(([name, { turns, logprob }]) => [name, made(turns, logprob)]),
+  );
+  const opened: OpenOptions[] = [];
+  const generator: Generator = {
+    ...plain,
+    open: (options = {}) => {
+      opened.push(options);
+      return (own.get(options.adapter ?? '') ?? plain).open(options);
+    },
+  };
   const house = {
     priority: createPriority(generator, { idleMs: 0, patienceMs: null }),
     parts: {
@@ -53,7 +72,13 @@ function measures({ file = null, retriever, turns = ['<answer>Lisbon</answer>'] 
     unaskable,
     notes,
     /** Versions that were asked since the last call. */
-    asked: () => generator.opened.splice(0).map(({ adapter }) => adapter),
+    asked: () => opened.splice(0).map(({ adapter }) => adapter),
+    /** Of the turns of a version since the last call. */
+    temperatures: (version: string) =>
+      own
+        .get(version)
+        ?.turns.splice(0)
+        .map(({ sampling }) => sampling.temperature),
     async em(question: GateQuestion, candidate: string) {
       const [pair] = await gate.pairs([question], candidate, 'old', never);
       return [pair?.candidate.em, pair?.live.em];
@@ -75,6 +100,46 @@ test('gold answers that were corrected hold for both versions, and nobody is ask
   expect(asked()).toEqual(['second']);
   expect(await em(ask('Lisbon'), 'second')).toEqual([1, 1]);
   expect(asked()).toEqual([]);
+});
+
+const VERSIONS = {
+  good: { turns: ['<answer>Lisbon</answer>'], logprob: -1 },
+  bad: { turns: ['No idea', '<answer>Porto</answer>'], logprob: -1.5 },
+};
+
+test('the candidate is the first of the two, whichever is better', async () => {
+  const { gate, temperatures } = measures({ versions: VERSIONS });
+  const right = { em: 1, validActions: 1, invalidActions: 0 };
+  const wrong = { em: 0, validActions: 1, invalidActions: 1 };
+  expect(await gate.pairs([ask('Lisbon')], 'good', 'bad', never)).toEqual([
+    { id: 'capital', candidate: right, live: wrong },
+  ]);
+  expect(await gate.pairs([ask('Lisbon')], 'bad', 'good', never)).toEqual([
+    { id: 'capital', candidate: wrong, live: right },
+  ]);
+  expect([temperatures('good'), temperatures('bad')]).toEqual([[0], [0, 0]]);
+});
+
+test('the distance is that of what the candidate samples, under both', async () => {
+  const { gate, temperatures } = measures({ versions: VERSIONS });
+  // exp(d) - d - 1 of each token, d = the other's log-probability less its own.
+  const k3 = (d: number): number => Math.exp(d) - d - 1;
+  expect(await gate.kl([ask('Lisbon')], 'good', 'bad', never)).toBeCloseTo(k3(-0.5), 12);
+  expect(temperatures('good')).toEqual([1]);
+  expect(new Set(temperatures('bad'))).toEqual(new Set([0]));
+  expect(await gate.kl([ask('Lisbon')], 'bad', 'good', never)).toBeCloseTo(k3(0.5), 12);
+  expect(temperatures('bad')).toEqual([1, 1]);
+});
+
+test('the probe tells a change of what is likeliest from a change of how likely it is, and from none', async () => {
+  const { gate } = measures({
+    versions: { ...VERSIONS, surer: { ...VERSIONS.good, logprob: -0.75 } },
+  });
+  const change = (a: string, b: string) => gate.probeChange(ask('Lisbon'), a, b, never);
+  expect(await change('good', 'good')).toBe(0);
+  expect(await change('good', 'surer')).toBe(0.25);
+  expect(await change('surer', 'good')).toBe(0.25);
+  expect(await change('good', 'bad')).toBe(1);
 });
 
 test('the same last question of another conversation is another question', async () => {
@@ -104,7 +169,9 @@ test('a question that leaves no room in the window is left out, and named once; 
   expect(unaskable.size).toBe(1);
   expect(unaskable.has(long.messages)).toBe(true);
   expect(notes).toEqual([expect.stringContaining('maximum context length')]);
-  await expect(gate.kl([long, kept], 'first', 'old', never)).resolves.toBeDefined();
+  // Every version is as likely to say the same: of the question that is left the distance is none, and no number without one.
+  expect(await gate.kl([long, kept], 'first', 'old', never)).toBe(0);
+  expect(await gate.kl([long], 'first', 'old', never)).toBeNaN();
 });
 
 test('a verdict that another process began is not begun anew', async () => {
