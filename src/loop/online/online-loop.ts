@@ -271,7 +271,7 @@ export class OnlineLoop implements LoopControl {
   /** The step is thrown away, and training goes on from the last stable one once somebody has looked at it. */
   async #collapse(alarms: readonly string[]): Promise<void> {
     const back = await this.#trainers.returnTo(this.state, this.state.stableStep);
-    const reason = `the policy begins to collapse: ${alarms.join('; ')}; training is back at its step ${this.state.stableStep}`;
+    const reason = `the policy begins to collapse: ${alarms.join('; ')}; training is back at its step ${back.stableStep}`;
     await this.#book.move('collapsed', { ...back, pausedFor: reason });
     this.#book.tell('paused', null, [reason]);
   }

@@ -1,4 +1,5 @@
-// What never teaches, over a real store: neither by a new rollout of its question, nor as it was given, nor in a pair.
+// What never teaches, over a real store: neither by a new rollout of its question, nor as it was given, nor in a pair. And
+// whose word alone never judges.
 
 import { Findings } from '../../../src/loop/online/findings.js';
 import { isHeldOut, questionKey } from '../../../src/loop/online/gate/questions.js';
@@ -95,4 +96,15 @@ test('a question that the gate asks teaches nobody, whoever else asks it and wha
   const { replayed, logged } = await teaches({ reserved: asked, withUnlabelled: true });
   expect(replayed).toEqual(['free1']);
   expect(logged).toEqual(['free1', 'free2', 'free3', 'free4']);
+});
+
+test('who asks and says the answer in one is no admin: alone they teach, and do not judge', async () => {
+  await answered('a', HELD_OUT);
+  await answered('b', TAUGHT[0] as string);
+  const say = (id: string, keyId: string) =>
+    store.addFeedback(feedback(id, { keyId, role: 'request', goldAnswers: ['Paris'] }));
+  for (const id of ['a', 'b']) await say(id, 'asker');
+  expect(await teaches()).toMatchObject({ replayed: ['b'], judging: 0 });
+  await say('a', 'other');
+  expect(await teaches()).toMatchObject({ judging: 1 });
 });
