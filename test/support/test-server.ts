@@ -3,7 +3,7 @@
 import { loadConfig } from '../../src/config/index.js';
 import type { AdapterInfo, EngineInfo } from '../../src/engine/index.js';
 import type { Passage, Retriever } from '../../src/retrieval/index.js';
-import { createServer, type Policy, type ServerParts } from '../../src/server/index.js';
+import { createServer, type Policy, type ServerOptions, type ServerParts } from '../../src/server/index.js';
 import { createLogger } from '../../src/telemetry/index.js';
 import { type Script, type ScriptedRunner, scriptedRunner } from './scripted-runner.js';
 
@@ -75,7 +75,9 @@ export interface TestServerOptions {
   readonly engine?: Partial<Policy['engine']>;
   readonly parts?: Partial<ServerParts>;
   readonly retriever?: Retriever;
+  readonly loop?: ServerOptions['loop'];
   readonly loopTrouble?: () => string | null;
+  readonly store?: ServerOptions['store'];
 }
 
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
@@ -92,7 +94,9 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
       index: () => ({ state: 'ready', value: retriever }),
       ...options.parts,
     },
+    loop: options.loop,
     loopTrouble: options.loopTrouble,
+    store: options.store,
     logger: createLogger({ level: 'info', destination: { write: (line) => logs.push(JSON.parse(line)) } }),
   });
   const { url } = await server.listen();
