@@ -28,7 +28,8 @@ async function openPausable(spec: PausableSpec): Promise<Trainable> {
   };
 }
 
-function pausable(part: TrainedPart, pause: Int32Array): TrainedPart {
+/** A part of which no micro-batch begins, forward, while the cell is 1. */
+export function pausable(part: TrainedPart, pause: Int32Array): TrainedPart {
   const { model } = part;
   const clear = async (): Promise<void> => {
     while (Atomics.load(pause, 0) === 1) await sleep(LOOK_MS);

@@ -1,7 +1,14 @@
 import { loadConfig } from '../../../src/config/index.js';
-import { unjudged } from '../../../src/loop/online/learn.js';
+import type { GenerationSequence, Generator } from '../../../src/engine/index.js';
+import { learnedSoFar } from '../../../src/loop/offline/learned.js';
+import type { Batch, Plan } from '../../../src/loop/online/batch.js';
+import type { LoopHouse } from '../../../src/loop/online/house.js';
+import { trainOn, unjudged } from '../../../src/loop/online/learn.js';
+import { createPriority } from '../../../src/loop/online/priority.js';
+import { loopRunSettings } from '../../../src/loop/online/run-settings.js';
 import { type LoopState, newLoopState } from '../../../src/loop/online/state.js';
 import { newSequentialState } from '../../../src/loop/online/statistics/sequential-test.js';
+import type { StepReport, StepWork, Trainer } from '../../../src/training/index.js';
 import { newWatch } from '../support/watch.js';
 
 const { loop } = loadConfig({ env: {}, flags: { 'loop.gateEvery': 3 } });
@@ -21,4 +28,78 @@ test('training runs no further ahead of a trial than of a gate that waits', () =
   const lastGate = { version: 'b', verdict: 'waits', reasons: ['too few'], tests: [], at: 0 } as const;
   const waits = { lastGate: { ...lastGate, reasons: ['too few'], tests: [] } };
   expect([after(11, waits), after(12, waits)]).toEqual([null, 'too few']);
+});
+
+/** A step over nothing, and the users beside it. @param during  the trainer's work */
+function stepBeside(during: (pause: Int32Array) => Promise<void>, signal = new AbortController().signal) {
+  const config = loadConfig({ env: {}, flags: { 'training.schedule': 'cosine', 'training.warmupShare': 0 } });
+  const engine = {
+    info: { maxSequences: 8 },
+    open: async () => ({ close: () => {} }) as GenerationSequence,
+  } as unknown as Generator;
+  const priority = createPriority(engine, { idleMs: 0, patienceMs: null });
+  const pause = new Int32Array(new SharedArrayBuffer(4));
+  const run = loopRunSettings(config, { maxSequenceTokens: 640 });
+  const house = { run, priority, pause, folder: '/a/loop' } as unknown as LoopHouse;
+  let work: StepWork | null = null;
+  const trainer = {
+    step: 700,
+    committed: { version: 'v' },
+    run: async (given: StepWork) => {
+      work = given;
+      await during(pause);
+      return 'report' as unknown as StepReport;
+    },
+  } as unknown as Trainer;
+  const plan = { step: 1, seed: 0 } as Plan;
+  const train = () =>
+    trainOn(house, trainer, { rollouts: [] } as unknown as Batch, plan, learnedSoFar(run), signal);
+  return { priority, pause, run, train, work: () => work };
+}
+
+test('a step begins when users rest, stands still while they are there, and leaves no pause behind', async () => {
+  const seen: number[] = [];
+  const house = stepBeside(async (pause) => {
+    seen.push(pause[0] as number);
+    const user = await house.priority.users.open();
+    seen.push(pause[0] as number);
+    user.close();
+    await house.priority.idle();
+    seen.push(pause[0] as number);
+    await house.priority.users.open();
+  });
+  const before = await house.priority.users.open();
+  const trained = house.train();
+  await new Promise(setImmediate);
+  expect(house.work()).toBeNull();
+  before.close();
+  expect(await trained).toBe('report');
+  expect(seen).toEqual([0, 1, 0]);
+  expect(house.pause[0]).toBe(0);
+  // Nobody listens any more.
+  house.pause[0] = 7;
+  (await house.priority.users.open()).close();
+  expect(house.pause[0]).toBe(7);
+});
+
+test('a step that shall end does not stand still for users', async () => {
+  const stop = new AbortController();
+  const seen: number[] = [];
+  const house = stepBeside(async (pause) => {
+    await house.priority.users.open();
+    seen.push(pause[0] as number);
+    stop.abort();
+    seen.push(pause[0] as number);
+  }, stop.signal);
+  await house.train();
+  expect(seen).toEqual([1, 0]);
+});
+
+test('the distance is that to the start of the loop, and the rate falls towards no end', async () => {
+  const house = stepBeside(async () => {});
+  await house.train();
+  expect(house.work()).toMatchObject({
+    reference: '/a/loop/checkpoints/step-00000000',
+    policy: { learningRate: house.run.policySchedule.peak },
+  });
 });
