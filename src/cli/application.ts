@@ -36,6 +36,8 @@ interface EngineStart {
   readonly onAdapterFault?: (fault: AdapterFault) => void;
   /** Long texts are encoded on the calling thread until the worker for it can be had. */
   readonly onEncodingFailure?: (error: Error) => void;
+  /** The engine gives each sequence the same bits in the same slot, whatever runs beside it. */
+  readonly lockStep?: boolean;
 }
 
 /** What an engine is started from. */
@@ -64,6 +66,7 @@ export async function startPolicyModel(
     graphs,
     tokenizer: tokenizerSource,
     settings: config.engine,
+    lockStep: options.lockStep ?? false,
     ...(options.onState ? { onState: options.onState } : {}),
     ...(options.onAdapterFault ? { onAdapterFault: options.onAdapterFault } : {}),
   });
@@ -103,20 +106,24 @@ export async function openIndex(config: Config, options: StartOptions = {}): Pro
   return createRetriever(config, options);
 }
 
+/** What rollouts are made of beside the engine. */
+export const rolloutParts = (
+  config: Config,
+  { encoding }: Pick<PolicyModel, 'encoding'>,
+  retriever: Retriever | null,
+): Omit<RolloutRunnerOptions, 'generator'> => ({
+  retriever,
+  tokenizer: encoding.tokenizer,
+  encoding,
+  config: config.rollout,
+  prompts: loadPrompts(config.rollout),
+});
+
 /** @param keeping  who keeps the records; absent: nobody */
-export function openRunner(
+export const openRunner = (
   config: Config,
   policy: Pick<PolicyModel, 'encoding'> & { readonly engine: Generator },
   retriever: Retriever | null,
   keeping: Pick<RolloutRunnerOptions, 'onRecord' | 'recordTimeoutMs' | 'onRecordFailure'> = {},
-): RolloutRunner {
-  return createRolloutRunner({
-    ...keeping,
-    generator: policy.engine,
-    retriever,
-    tokenizer: policy.encoding.tokenizer,
-    encoding: policy.encoding,
-    config: config.rollout,
-    prompts: loadPrompts(config.rollout),
-  });
-}
+): RolloutRunner =>
+  createRolloutRunner({ ...keeping, ...rolloutParts(config, policy, retriever), generator: policy.engine });

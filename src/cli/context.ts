@@ -1,5 +1,6 @@
 // What every command gets: configuration from the global flags, and a way to speak.
 
+import { setMaxListeners } from 'node:events';
 import { type Command, InvalidArgumentError } from 'commander';
 import { type Config, loadConfig } from '../config/index.js';
 import { CancelledError } from '../errors.js';
@@ -40,6 +41,8 @@ let interrupted: AbortController | null = null;
 function interruption(): AbortSignal {
   if (interrupted === null) {
     const controller = new AbortController();
+    // Each of many rollouts at once listens to it.
+    setMaxListeners(0, controller.signal);
     process.once('SIGINT', () => controller.abort(new CancelledError()));
     interrupted = controller;
   }

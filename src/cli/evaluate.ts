@@ -1,13 +1,10 @@
 import { basename, join } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
-import type { Config } from '../config/index.js';
-import type { AdapterInfo, Engine } from '../engine/index.js';
-import { NotFoundError } from '../errors.js';
+import { ConfigError, NotFoundError } from '../errors.js';
 import {
   chosenTranscripts,
   compareResults,
   type EvaluationReport,
-  evaluate,
   markdownComparison,
   markdownReport,
   markdownTranscripts,
@@ -17,15 +14,13 @@ import {
   readQuestions,
   readResults,
   readTranscripts,
-  reportOf,
   sampleOrder,
   selectPart,
-  settingsDigest,
 } from '../evaluation/index.js';
-import { adapterFor, loadPrompts, METHODS, type MethodName } from '../rollout/index.js';
+import { METHODS, type MethodName } from '../rollout/index.js';
 import { writeFileAtomic } from '../util/atomic-file.js';
-import { openIndex, openPolicyModel, openRunner, type StartOptions } from './application.js';
 import { type CliContext, contextOf } from './context.js';
+import { runEvaluation, type Sampling } from './evaluation-run.js';
 import { wholeNumber } from './numbers.js';
 import { takenText } from './questions.js';
 import { addRolloutFlags, questionFile, type RolloutFlags, settingsOf } from './rollout-flags.js';
@@ -38,9 +33,14 @@ interface EvaluateFlags extends RolloutFlags {
   readonly sets?: string;
   readonly concurrency?: number;
   readonly output?: string;
+  readonly samples?: number;
+  readonly temperature?: number;
 }
 
-/** Measures a policy on questions with gold answers, greedy and without forced answers; and `evaluate compare A B`. */
+/**
+ * Measures a policy on questions with gold answers, greedy or by several samples of each, without forced answers; and
+ * `evaluate compare A B`.
+ */
 export function evaluateCommand(): Command {
   return addRolloutFlags(new Command('evaluate'))
     .description('measure exact match on questions with gold answers; a run that was stopped goes on')
@@ -53,6 +53,12 @@ export function evaluateCommand(): Command {
     .option('-n, --limit <number>', 'so many questions, a fair sample', wholeNumber(1))
     .option('--sets <names>', 'only these sets, with commas between')
     .option('--concurrency <number>', 'questions answered at once (evaluation.concurrency)', wholeNumber(1))
+    .option(
+      '--samples <number>',
+      'so many sampled answers to each question: pass@k and maj@k',
+      wholeNumber(1),
+    )
+    .option('-t, --temperature <number>', 'of the samples (default: 1)', temperature)
     .option('-o, --output <folder>', 'results, settings and report; an unfinished run there is gone on with')
     .action(async (flags: EvaluateFlags, self: Command) => {
       const context = contextOf(self, {
@@ -68,16 +74,30 @@ export function evaluateCommand(): Command {
 
 async function measure(flags: EvaluateFlags, context: CliContext): Promise<EvaluationReport> {
   const { config, output, signal } = context;
+  const sampling = samplingOf(flags);
   const questions = await chosenQuestions(flags, context);
   const progress = output.progress();
   try {
     const start = { onProgress: progress.on, onNote: output.note, signal };
-    const report = await run(questions, flags, config, start);
+    const report = await runEvaluation(questions, { ...flags, sampling }, config, start);
     if (flags.output !== undefined) await writeReport(flags.output, report);
     return report;
   } finally {
     progress.stop();
   }
+}
+
+/** @throws {ConfigError} flags of which one makes the other senseless */
+function samplingOf({ samples, temperature }: EvaluateFlags): Sampling | null {
+  if (samples === undefined) {
+    if (temperature === undefined) return null;
+    throw new ConfigError('--temperature: without --samples answers are greedy; give --samples too');
+  }
+  if (temperature === 0 && samples > 1)
+    throw new ConfigError(
+      `--samples ${samples} --temperature 0: greedy answers to a question are all the same; expected a temperature above 0, or no --samples`,
+    );
+  return { samples, temperature: temperature ?? 1 };
 }
 
 async function chosenQuestions(
@@ -99,62 +119,6 @@ async function chosenQuestions(
   if (taken.length === 0) throw new NotFoundError(`no question to evaluate: ${text}`);
   output.note(text);
   return taken;
-}
-
-async function run(
-  questions: readonly Question[],
-  flags: EvaluateFlags,
-  config: Config,
-  start: StartOptions,
-): Promise<EvaluationReport> {
-  const policy = await openPolicyModel(config, start);
-  try {
-    const adapter =
-      flags.adapter === undefined
-        ? adapterFor(flags.method, config.model.liveMethods)
-        : await adapterOf(flags.adapter, policy.engine);
-    const retriever = METHODS[flags.method].searches ? await openIndex(config, start) : null;
-    try {
-      const { modelId, modelDigest, fingerprint } = policy.engine.info;
-      const settings = {
-        method: flags.method,
-        model: modelId,
-        modelDigest,
-        fingerprint,
-        adapter: adapter === null ? null : (adapter?.version ?? policy.engine.liveAdapter?.version ?? null),
-        index: retriever?.snapshotId ?? null,
-        retriever: retriever?.info.kind ?? null,
-        rollout: config.rollout,
-        prompt: METHODS[flags.method].promptDigest(loadPrompts(config.rollout)),
-      };
-      const results = await evaluate({
-        runner: openRunner(config, policy, retriever),
-        tokenizer: policy.encoding.tokenizer,
-        method: flags.method,
-        questions,
-        concurrency: config.evaluation.concurrency,
-        settings,
-        ...(adapter === undefined ? {} : { adapter: adapter?.name ?? null }),
-        ...(flags.output === undefined ? {} : { output: flags.output }),
-        ...(start.onProgress === undefined ? {} : { onProgress: start.onProgress }),
-        ...(start.onNote === undefined ? {} : { onNote: start.onNote }),
-        ...(start.signal === undefined ? {} : { signal: start.signal }),
-      });
-      return reportOf(results, { digest: settingsDigest(settings), settings }, config.evaluation);
-    } finally {
-      await retriever?.close();
-    }
-  } finally {
-    await policy.close();
-  }
-}
-
-const BASE = 'base';
-
-/** @param adapter a folder; null is the plain model */
-async function adapterOf(adapter: string, engine: Engine): Promise<AdapterInfo | null> {
-  if (adapter === BASE) return null;
-  return engine.loadAdapter('evaluated', adapter, { replace: true });
 }
 
 async function writeReport(folder: string, report: EvaluationReport): Promise<void> {
@@ -200,5 +164,12 @@ const oneOf =
       throw new InvalidArgumentError(`expected one of ${values.join(', ')}`);
     return text as T;
   };
+
+function temperature(text: string): number {
+  const value = Number(text);
+  if (text.trim() === '' || !(value >= 0 && value <= 2))
+    throw new InvalidArgumentError('expected a number from 0 to 2');
+  return value;
+}
 
 const methodName = oneOf(Object.keys(METHODS) as MethodName[]);

@@ -152,7 +152,7 @@ const evaluation = z.strictObject({
   resamples: int(100, 1_000_000).default(2000).describe('Resamples of a bootstrap interval.'),
   seed: int(0, 2 ** 31 - 1)
     .default(0)
-    .describe('Seed of resampling.'),
+    .describe('Seed of resampling, and of `evaluate --samples`.'),
 });
 
 const reward = z.strictObject({

@@ -9,8 +9,8 @@ import {
   type ResamplingOptions,
 } from './bootstrap.js';
 import { type McNemar, mcnemar } from './mcnemar.js';
-import { markdownTable } from './report.js';
-import type { QuestionResult } from './result.js';
+import { answerKey, byQuestion, type QuestionResult } from './result.js';
+import { markdownTable } from './table.js';
 
 export interface SetComparison {
   readonly name: string;
@@ -18,9 +18,10 @@ export interface SetComparison {
   readonly questions: number;
   readonly firstEm: number;
   readonly secondEm: number;
-  /** First minus second. */
+  /** First minus second; of several samples of a question their mean counts. */
   readonly difference: PairedDifference;
-  readonly mcnemar: McNemar;
+  /** null where a question was answered several times: the test is one of right against wrong. */
+  readonly mcnemar: McNemar | null;
 }
 
 export interface Comparison {
@@ -30,7 +31,16 @@ export interface Comparison {
   readonly unpaired: number;
 }
 
-type Pair = readonly [QuestionResult, QuestionResult];
+/** A question's answers taken together. */
+interface Answered {
+  readonly dataset: string;
+  readonly questionDigest: string | undefined;
+  readonly samples: number;
+  /** Mean over the samples. */
+  readonly em: number;
+}
+
+type Pair = readonly [Answered, Answered];
 
 /** @throws {InvalidInputError} no question is in both */
 export function compareResults(
@@ -38,9 +48,9 @@ export function compareResults(
   second: readonly QuestionResult[],
   resampling: ResamplingOptions = DEFAULT_RESAMPLING,
 ): Comparison {
-  const [ours, others] = [byId(first), byId(second)];
-  const pairs = [...ours.values()].flatMap((result): Pair[] => {
-    const other = others.get(result.id);
+  const [ours, others] = [answeredById(first), answeredById(second)];
+  const pairs = [...ours].flatMap(([id, result]): Pair[] => {
+    const other = others.get(id);
     return other === undefined || !sameQuestion(result, other) ? [] : [[result, other]];
   });
   if (pairs.length === 0) throw new InvalidInputError('the two evaluations have no question in common');
@@ -58,17 +68,28 @@ export function compareResults(
   };
 }
 
-/** A question counts once, with its last result. */
-const byId = (results: readonly QuestionResult[]): Map<string, QuestionResult> =>
-  new Map(results.map((result) => [result.id, result]));
+/** Of a sample that was asked again the last result counts; of a question that has changed, those of its last form. */
+function answeredById(results: readonly QuestionResult[]): Map<string, Answered> {
+  const last = [...new Map(results.map((result) => [answerKey(result), result])).values()];
+  const forms = new Map(results.map((result) => [result.id, result]));
+  const answered = new Map<string, Answered>();
+  for (const [id, all] of byQuestion(last)) {
+    const { dataset, questionDigest } = forms.get(id) as QuestionResult;
+    const samples = all.filter((result) => result.questionDigest === questionDigest);
+    const em = mean(samples.map((result) => result.em));
+    answered.set(id, { dataset, questionDigest, samples: samples.length, em });
+  }
+  return answered;
+}
 
 /** Results of earlier versions do not tell; their ids have to do. */
-const sameQuestion = (a: QuestionResult, b: QuestionResult): boolean =>
+const sameQuestion = (a: Answered, b: Answered): boolean =>
   a.questionDigest === undefined || b.questionDigest === undefined || a.questionDigest === b.questionDigest;
 
 function compareSet(name: string, pairs: readonly Pair[], resampling: ResamplingOptions): SetComparison {
   const first = pairs.map(([{ em }]) => em);
   const second = pairs.map(([, { em }]) => em);
+  const isSingle = pairs.every(([x, y]) => x.samples === 1 && y.samples === 1);
   const only = (a: number, b: number): number => pairs.filter(([x, y]) => x.em === a && y.em === b).length;
   return {
     name,
@@ -76,7 +97,7 @@ function compareSet(name: string, pairs: readonly Pair[], resampling: Resampling
     firstEm: mean(first),
     secondEm: mean(second),
     difference: pairedDifference(first, second, resampling),
-    mcnemar: mcnemar(only(1, 0), only(0, 1)),
+    mcnemar: isSingle ? mcnemar(only(1, 0), only(0, 1)) : null,
   };
 }
 
@@ -90,8 +111,8 @@ export function markdownComparison(comparison: Comparison, names: readonly [stri
       signed(difference.mean),
       `${signed(difference.low)} to ${signed(difference.high)}`,
       difference.firstBetter.toFixed(3),
-      `${test.onlyFirstRight} : ${test.onlySecondRight}`,
-      test.exactP.toPrecision(2),
+      test === null ? '-' : `${test.onlyFirstRight} : ${test.onlySecondRight}`,
+      test === null ? '-' : test.exactP.toPrecision(2),
     ],
   );
   const head = [

@@ -1,21 +1,29 @@
 // Answers many questions at once and keeps each result as it comes, so that a run that was stopped goes on.
 
-import { CancelledError } from '../errors.js';
+import { CancelledError, InvalidInputError } from '../errors.js';
 import type { RolloutRunner } from '../rollout/index.js';
 import type { Tokenizer } from '../tokenizer/index.js';
+import { derivedSeed } from '../util/derived-seed.js';
+import { sha256Hex } from '../util/digest.js';
 import type { OnProgress } from '../util/progress.js';
 import { sideBySide } from '../util/side-by-side.js';
 import { type AnsweredQuestion, type AnswerOptions, answerQuestion } from './answer-question.js';
-import { openFolder } from './folder.js';
+import { type Asked, openFolder } from './folder.js';
 import type { Question } from './questions.js';
-import type { QuestionResult } from './result.js';
+import { answerKey, type QuestionResult } from './result.js';
 import { partsOf, type Transcript } from './transcript.js';
 
 export interface EvaluationOptions extends Omit<AnswerOptions, 'runner'> {
   readonly questions: readonly Question[];
   /**
+   * Answers to each question, numbered; the sampler of each is seeded by `seed` (0 where absent), the question's id and
+   * the number. Absent: one answer, not numbered, with `seed` as it is.
+   */
+  readonly samples?: number;
+  /**
    * Several: one for each slot of an engine in lock-step mode. Question i is then answered by number i modulo their
-   * count, whatever the timing, so that the same policy always gives the same results.
+   * count, a numbered sample by a number that follows from its question's id and its own, whatever the timing, so that
+   * the same policy always gives the same results.
    */
   readonly runner: RolloutRunner | readonly RolloutRunner[];
   /** Questions answered at once by one runner; of several, each answers one at a time. */
@@ -31,34 +39,32 @@ export interface EvaluationOptions extends Omit<AnswerOptions, 'runner'> {
 }
 
 /**
- * Results of all questions, in their order. Lines of `output` are taken for questions that were answered before and
- * have not changed since.
+ * Results of all questions, in their order; of each its samples in theirs. Lines of `output` are taken for what was
+ * answered before and has not changed since.
+ * @throws {InvalidInputError} several samples of a greedy policy, or none
  * @throws {IntegrityError} `output` was begun with other settings; the message holds both digests
  * @throws {CancelledError} the signal fired; what was answered is kept
  */
 export async function evaluate(options: EvaluationOptions): Promise<QuestionResult[]> {
-  const { questions, output, settings = {}, onProgress, signal } = options;
-  const folder = output === undefined ? null : await openFolder(output, { ...options, settings });
+  const { output, settings = {}, onProgress, signal } = options;
+  const asked = askedOf(options);
+  const folder = output === undefined ? null : await openFolder(output, { ...options, asked, settings });
   const results = new Map(folder?.known);
-  const wanted = questions.filter(({ id }) => !results.has(id));
+  const wanted = asked.filter((one) => !results.has(keyOf(one)));
   const report = (): void =>
     onProgress?.({
       stage: 'evaluate',
-      done: questions.length - wanted.length + finished,
-      total: questions.length,
-      unit: 'questions',
+      done: asked.length - wanted.length + finished,
+      total: asked.length,
+      unit: options.samples === undefined ? 'questions' : 'samples',
     });
   let finished = 0;
   const work = async ({ runner, waiting }: Line, stop: AbortSignal): Promise<void> => {
-    for (
-      let question = waiting.shift();
-      question !== undefined && !stop.aborted;
-      question = waiting.shift()
-    ) {
+    for (let one = waiting.shift(); one !== undefined && !stop.aborted; one = waiting.shift()) {
       if (signal?.aborted) throw new CancelledError();
-      const answered = await answerQuestion(question, { ...options, runner });
-      await folder?.append(answered.result, transcriptOf(question, answered, options.tokenizer));
-      results.set(question.id, answered.result);
+      const answered = await answer(one, { ...options, runner });
+      await folder?.append(answered.result, transcriptOf(one, answered, options.tokenizer));
+      results.set(keyOf(one), answered.result);
       options.onAnswered?.(answered);
       finished += 1;
       report();
@@ -66,37 +72,71 @@ export async function evaluate(options: EvaluationOptions): Promise<QuestionResu
   };
   try {
     report();
-    await sideBySide(linesOf(options, wanted).map((line) => (stop) => work(line, stop)));
+    await sideBySide(linesOf(options, asked, wanted).map((line) => (stop) => work(line, stop)));
   } finally {
     await folder?.close();
   }
-  return questions.map(({ id }) => results.get(id) as QuestionResult);
+  return asked.map((one) => results.get(keyOf(one)) as QuestionResult);
 }
 
-/** Questions that wait for a runner; those that share one share the list. */
+const keyOf = ({ question: { id }, sample }: Asked): string => answerKey({ id, sample });
+
+function askedOf({ questions, samples, temperature = 0 }: EvaluationOptions): Asked[] {
+  if (samples === undefined) return questions.map((question) => ({ question }));
+  if (!Number.isInteger(samples) || samples < 1)
+    throw new InvalidInputError(`expected one sample or more, got ${samples}`, 'samples');
+  if (temperature === 0 && samples > 1)
+    throw new InvalidInputError(
+      `${samples} samples of a greedy policy are one answer ${samples} times; expected a temperature above 0`,
+      'temperature',
+    );
+  return questions.flatMap((question) =>
+    Array.from({ length: samples }, (_, sample) => ({ question, sample })),
+  );
+}
+
+async function answer(
+  { question, sample }: Asked,
+  options: Omit<EvaluationOptions, 'runner'> & Pick<AnswerOptions, 'runner'>,
+): Promise<AnsweredQuestion> {
+  if (sample === undefined) return answerQuestion(question, options);
+  const seed = derivedSeed(options.seed ?? 0, 'evaluate', question.id, sample);
+  const { record, result } = await answerQuestion(question, { ...options, seed });
+  return { record, result: { ...result, sample } };
+}
+
+/** What waits for a runner; lines that share one share the list. */
 interface Line {
   readonly runner: RolloutRunner;
-  readonly waiting: Question[];
+  readonly waiting: Asked[];
 }
 
 /** One for each question that is answered at once. */
-function linesOf({ runner, questions, concurrency }: EvaluationOptions, wanted: readonly Question[]): Line[] {
+function linesOf(
+  { runner, concurrency }: EvaluationOptions,
+  asked: readonly Asked[],
+  wanted: readonly Asked[],
+): Line[] {
   if ('run' in runner) {
     const line = { runner, waiting: [...wanted] };
     return Array.from({ length: Math.min(concurrency, wanted.length) }, () => line);
   }
-  const places = new Map(questions.map(({ id }, i) => [id, i % runner.length]));
+  const places = new Map(asked.map((one, i) => [keyOf(one), slotOf(one, i) % runner.length]));
   return runner.map((one, slot) => ({
     runner: one,
-    waiting: wanted.filter(({ id }) => places.get(id) === slot),
+    waiting: wanted.filter((item) => places.get(keyOf(item)) === slot),
   }));
 }
 
+/** A sample keeps its slot when more samples, or more questions, are asked for. */
+const slotOf = ({ question, sample }: Asked, place: number): number =>
+  sample === undefined ? place : Number.parseInt(sha256Hex(question.id).slice(0, 8), 16) + sample;
+
 function transcriptOf(
-  { id, dataset, question, goldenAnswers }: Question,
+  { question: { id, dataset, question, goldenAnswers }, sample }: Asked,
   { record, result: { answer, em } }: AnsweredQuestion,
   tokenizer: Tokenizer,
 ): Transcript {
   const parts = partsOf(record, tokenizer);
-  return { id, dataset, question, goldenAnswers: [...goldenAnswers], answer, em, parts };
+  return { id, sample, dataset, question, goldenAnswers: [...goldenAnswers], answer, em, parts };
 }

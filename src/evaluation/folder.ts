@@ -9,7 +9,7 @@ import { canonicalJson, sha256Hex } from '../util/digest.js';
 import { openJsonLines, readJsonLines } from '../util/json-lines.js';
 import { claim } from '../weights/index.js';
 import { type Question, questionDigest } from './questions.js';
-import { type QuestionResult, questionResult } from './result.js';
+import { answerKey, type QuestionResult, questionResult } from './result.js';
 import { type StoredTranscript, type Transcript, transcript } from './transcript.js';
 
 /** Digest of the settings of an evaluation: what every number of it carries. */
@@ -17,16 +17,22 @@ export const settingsDigest = (settings: Readonly<Record<string, unknown>>): str
   sha256Hex(canonicalJson(settings));
 
 export interface EvaluationFolder {
-  /** Results of earlier runs that still answer what is asked, by id of the question. */
+  /** Results of earlier runs that still answer what is asked, by their answer keys. */
   readonly known: ReadonlyMap<string, QuestionResult>;
   append(result: QuestionResult, transcript: Transcript): Promise<void>;
   /** Closes the files and gives the folder back. */
   close(): Promise<void>;
 }
 
+/** A question to answer, as a numbered sample where there are several. */
+export interface Asked {
+  readonly question: Question;
+  readonly sample?: number;
+}
+
 export interface OpenFolderOptions {
   readonly settings: Readonly<Record<string, unknown>>;
-  readonly questions: readonly Question[];
+  readonly asked: readonly Asked[];
   readonly onNote?: (line: string) => void;
   readonly signal?: AbortSignal;
 }
@@ -37,7 +43,7 @@ export interface OpenFolderOptions {
  * @throws {CancelledError} on abort
  */
 export async function openFolder(folder: string, options: OpenFolderOptions): Promise<EvaluationFolder> {
-  const { settings, questions, onNote, signal } = options;
+  const { settings, asked, onNote, signal } = options;
   const held = await claim({
     folder,
     key: '.running',
@@ -47,9 +53,7 @@ export async function openFolder(folder: string, options: OpenFolderOptions): Pr
   });
   try {
     await keepSettings(folder, settings);
-    const known = stillAnswering(questions, await readResults(folder), (text) =>
-      onNote?.(`${folder}: ${text}`),
-    );
+    const known = stillAnswering(asked, await readResults(folder), (text) => onNote?.(`${folder}: ${text}`));
     const transcripts = await openJsonLines(join(folder, TRANSCRIPTS));
     const results = await openJsonLines(join(folder, RESULTS));
     return {
@@ -90,17 +94,18 @@ async function keepSettings(folder: string, settings: Readonly<Record<string, un
 
 /** Results whose question and gold answers are those of now; what has changed under its id is asked again. */
 function stillAnswering(
-  questions: readonly Question[],
+  asked: readonly Asked[],
   results: readonly QuestionResult[],
   onNote: (text: string) => void,
 ): Map<string, QuestionResult> {
-  const found = new Map(results.map((result) => [result.id, result]));
+  const found = new Map(results.map((result) => [answerKey(result), result]));
   const known = new Map<string, QuestionResult>();
   let [changed, unnamed] = [0, 0];
-  for (const question of questions) {
-    const result = found.get(question.id);
+  for (const { question, sample } of asked) {
+    const key = answerKey({ id: question.id, sample });
+    const result = found.get(key);
     if (result === undefined) continue;
-    if (result.questionDigest === questionDigest(question)) known.set(question.id, result);
+    if (result.questionDigest === questionDigest(question)) known.set(key, result);
     else if (result.questionDigest === undefined) unnamed += 1;
     else changed += 1;
   }
@@ -129,7 +134,7 @@ export async function readSettings(folder: string): Promise<EvaluationSettings |
   }
 }
 
-/** Results in a folder, in the order in which they came; of a question that was asked again, the last one. */
+/** Results in a folder, in the order in which they came; of a question (or sample) that was asked again, the last one. */
 export async function readResults(folder: string): Promise<QuestionResult[]> {
   const results = new Map<string, QuestionResult>();
   const path = join(folder, RESULTS);
@@ -140,8 +145,9 @@ export async function readResults(folder: string): Promise<QuestionResult[]> {
         throw new IntegrityError(
           `${path}, line ${line} is no result of this version: ${parsed.error.message}`,
         );
-      results.delete(parsed.data.id);
-      results.set(parsed.data.id, parsed.data);
+      const key = answerKey(parsed.data);
+      results.delete(key);
+      results.set(key, parsed.data);
     }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
@@ -162,13 +168,13 @@ export async function readTranscripts(folder: string): Promise<StoredTranscript[
       const parsed = transcript.safeParse(value);
       if (!parsed.success)
         throw new FileFormatError(`${path}, line ${line}: ${z.prettifyError(parsed.error)}`);
-      transcripts.set(parsed.data.id, parsed.data);
+      transcripts.set(answerKey(parsed.data), parsed.data);
     }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT')
       throw new NotFoundError(`no transcripts of an evaluation in ${folder}`, { cause: error });
     throw error;
   }
-  const stops = new Map((await readResults(folder)).map(({ id, stop }) => [id, stop]));
-  return [...transcripts.values()].map((item) => ({ ...item, stop: stops.get(item.id) ?? null }));
+  const stops = new Map((await readResults(folder)).map((result) => [answerKey(result), result.stop]));
+  return [...transcripts].map(([key, item]) => ({ ...item, stop: stops.get(key) ?? null }));
 }

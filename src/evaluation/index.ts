@@ -17,10 +17,11 @@ export { readResults, readSettings, readTranscripts, settingsDigest } from './fo
 export { type McNemar, mcnemar } from './mcnemar.js';
 export { fitLogLogLine, fitPowerLaw, type LogLogLine, type PowerLaw } from './power-law.js';
 export { type Question, questionDigest, readQuestions } from './questions.js';
-export { expectedMajAtK, passAtK } from './repeated.js';
+export { expectedMajAtK, type GradedAnswer, passAtK } from './repeated.js';
 export { type EvaluationReport, markdownReport, reportOf, type SetReport } from './report.js';
 export type { QuestionResult } from './result.js';
 export { sampleOrder } from './sample-order.js';
+export type { AtK, SampledSet } from './sampled-report.js';
 export { holdsAnswer, isYesNo, shownPart } from './shown.js';
 export { chiSquareTail } from './special-functions.js';
 export { isValidation, PARTS, type Part, partOf, selectPart } from './split.js';

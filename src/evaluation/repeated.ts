@@ -1,8 +1,8 @@
 // Measures over several answers to one question: pass@k and maj@k.
 
 import { InvalidInputError } from '../errors.js';
-import { exactMatch } from '../reward/index.js';
 import { normaliseAnswer } from '../trajectory/index.js';
+import type { QuestionResult } from './result.js';
 import { logBinomial } from './special-functions.js';
 
 function checkK(k: number, n: number): void {
@@ -28,28 +28,27 @@ interface VoteState {
   readonly logWays: number;
 }
 
+/** An answer, and whether it is right. */
+export type GradedAnswer = Pick<QuestionResult, 'answer' | 'em'>;
+
 /**
  * Chance that the most frequent of k answers, drawn without replacement from a pool, is right; a tie counts by the
- * share of its answers that is right. Answers without content do not vote.
+ * share of its answers that is right. Answers that are equal in normal form are one; those without content do not vote.
  */
-export function expectedMajAtK(
-  pool: readonly (string | null)[],
-  golds: readonly string[],
-  k: number,
-): number {
+export function expectedMajAtK(pool: readonly GradedAnswer[], k: number): number {
   checkK(k, pool.length);
-  const counts = new Map<string, number>();
-  for (const answer of pool) {
+  const votes = new Map<string, { count: number; right: boolean }>();
+  for (const { answer, em } of pool) {
     const normal = answer === null ? '' : normaliseAnswer(answer);
-    counts.set(normal, (counts.get(normal) ?? 0) + 1);
+    const count = (votes.get(normal)?.count ?? 0) + 1;
+    votes.set(normal, { count, right: normal !== '' && em === 1 });
   }
   let states: VoteState[] = [{ drawn: 0, most: 0, leading: 0, right: 0, logWays: 0 }];
-  for (const [answer, count] of counts) {
-    const right = answer !== '' && exactMatch(answer, golds) === 1;
+  for (const [answer, { count, right }] of votes) {
     states = merge(
       states.flatMap((state) =>
-        Array.from({ length: Math.min(count, k - state.drawn) + 1 }, (_, votes) =>
-          vote(state, votes, { right, counts: answer !== '', logWays: logBinomial(count, votes) }),
+        Array.from({ length: Math.min(count, k - state.drawn) + 1 }, (_, given) =>
+          vote(state, given, { right, counts: answer !== '', logWays: logBinomial(count, given) }),
         ),
       ),
     );

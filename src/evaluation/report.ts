@@ -8,12 +8,14 @@ import {
   meanInterval,
   type ResamplingOptions,
 } from './bootstrap.js';
-import type { QuestionResult } from './result.js';
+import { byQuestion, type QuestionResult } from './result.js';
+import { markdownSamples, type SampledSet, sampledSet } from './sampled-report.js';
+import { decimal, markdownTable } from './table.js';
 
 export interface SetReport {
   readonly name: string;
   readonly questions: number;
-  /** Exact match with its 95 % interval. */
+  /** Exact match with its 95 % interval over questions; of several samples of a question their mean counts. */
   readonly em: Interval;
   readonly subEm: number;
   readonly f1: number;
@@ -25,7 +27,7 @@ export interface SetReport {
   /** Questions whose gold answer stood in the passages shown; null where none can say. */
   readonly goldShownShare: number | null;
   readonly formatScore: number;
-  /** Means of one question. */
+  /** Means of one answer. */
   readonly promptTokens: number;
   readonly injectedTokens: number;
   readonly completionTokens: number;
@@ -42,6 +44,8 @@ export interface EvaluationReport {
   readonly overall: SetReport;
   /** Mean of the sets' exact match, each set counting the same (the papers' average). */
   readonly averageEm: number;
+  /** pass@k and maj@k of each set, `overall` the last; absent where questions were answered once, greedily. */
+  readonly sampled?: readonly SampledSet[];
 }
 
 export function reportOf(
@@ -49,25 +53,33 @@ export function reportOf(
   about: Pick<EvaluationReport, 'digest' | 'settings'>,
   resampling: ResamplingOptions = DEFAULT_RESAMPLING,
 ): EvaluationReport {
-  const sets = [...groupBySet(results)].map(([name, items]) => setReport(name, items, resampling));
+  const groups = [...groupBySet(results)];
+  const sets = groups.map(([name, items]) => setReport(name, items, resampling));
+  const all = [...groups, ['overall', results] as const];
+  const isSampled = results.some(({ sample }) => sample !== undefined);
   return {
     ...about,
     questionsDigest: digestOfQuestions(results),
     sets,
     overall: setReport('overall', results, resampling),
     averageEm: mean(sets.map(({ em }) => em.mean)),
+    ...(isSampled ? { sampled: all.map(([name, items]) => sampledSet(name, items, resampling)) } : {}),
   };
 }
 
 function digestOfQuestions(results: readonly QuestionResult[]): string {
-  const asked = results.map(({ id, questionDigest }) => [id, questionDigest ?? null] as const);
-  return sha256Hex(canonicalJson(asked.sort(([a], [b]) => (a < b ? -1 : 1))));
+  const asked = new Map(results.map(({ id, questionDigest }) => [id, questionDigest ?? null]));
+  return sha256Hex(canonicalJson([...asked].sort(([a], [b]) => (a < b ? -1 : 1))));
 }
 
 /** By name of the set. */
 export function groupBySet(results: readonly QuestionResult[]): Map<string, QuestionResult[]> {
   const groups = new Map<string, QuestionResult[]>();
-  for (const result of results) groups.set(result.dataset, [...(groups.get(result.dataset) ?? []), result]);
+  for (const result of results) {
+    const group = groups.get(result.dataset);
+    if (group === undefined) groups.set(result.dataset, [result]);
+    else group.push(result);
+  }
   return new Map([...groups].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
@@ -80,12 +92,13 @@ function setReport(
   const sum = (value: (result: QuestionResult) => number): number =>
     results.reduce((total, result) => total + value(result), 0);
   const actions = sum(({ validActions, invalidActions }) => validActions + invalidActions);
+  const questions = [...byQuestion(results).values()];
   const shown = results.flatMap(({ goldShown }) => (goldShown === null ? [] : [goldShown ? 1 : 0]));
   return {
     name,
-    questions: results.length,
+    questions: questions.length,
     em: meanInterval(
-      results.map(({ em }) => em),
+      questions.map((answers) => mean(answers.map(({ em }) => em))),
       resampling,
     ),
     subEm: average(({ subEm }) => subEm),
@@ -118,7 +131,6 @@ const COLUMNS: readonly (readonly [string, (set: SetReport) => string])[] = [
   ['seconds', ({ seconds }) => seconds.toFixed(1)],
 ];
 
-const decimal = (value: number): string => (Number.isNaN(value) ? '-' : value.toFixed(3));
 const share = (value: number | null): string => (value === null ? '-' : decimal(value));
 
 /** The report as a table in Markdown, with the digests of its settings and questions below. */
@@ -132,11 +144,6 @@ export function markdownReport(report: EvaluationReport): string {
     '',
     `Mean of the sets' EM: ${decimal(report.averageEm)}. Settings ${report.digest.slice(0, 16)}, questions ${report.questionsDigest.slice(0, 16)}.`,
     '',
+    ...(report.sampled === undefined ? [] : markdownSamples(report.sampled)),
   ].join('\n');
-}
-
-/** Lines of a table; the first column to the left, numbers to the right. */
-export function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
-  const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
-  return [line(head), line(head.map((_, i) => (i === 0 ? '---' : '--:'))), ...rows.map(line)];
 }

@@ -7,6 +7,8 @@ const STOPS = ['answer', 'length', 'budget', 'cancelled', 'stop'] as const satis
 
 export const questionResult = z.strictObject({
   id: z.string(),
+  /** Number of the sample, from 0; absent where the question was answered once, greedily. */
+  sample: z.int().min(0).optional(),
   dataset: z.string(),
   /** Of what was asked and what counts as right; results of earlier versions have none. */
   questionDigest: z.string().optional(),
@@ -33,3 +35,23 @@ export const questionResult = z.strictObject({
 });
 
 export type QuestionResult = z.infer<typeof questionResult>;
+
+/** What tells one answer from another: question and sample. */
+export const answerKey = ({
+  id,
+  sample,
+}: {
+  readonly id: string;
+  readonly sample?: number | undefined;
+}): string => (sample === undefined ? id : JSON.stringify([id, sample]));
+
+/** Results by question, in the order in which questions first come. */
+export function byQuestion(results: readonly QuestionResult[]): Map<string, QuestionResult[]> {
+  const groups = new Map<string, QuestionResult[]>();
+  for (const result of results) {
+    const group = groups.get(result.id);
+    if (group === undefined) groups.set(result.id, [result]);
+    else group.push(result);
+  }
+  return groups;
+}

@@ -3,10 +3,12 @@
 import { z } from 'zod';
 import type { Tokenizer } from '../tokenizer/index.js';
 import type { TrajectoryRecord, TrajectoryStop } from '../trajectory/index.js';
+import { answerKey } from './result.js';
 import { sampleOrder } from './sample-order.js';
 
 export const transcript = z.object({
   id: z.string(),
+  sample: z.int().min(0).optional(),
   dataset: z.string(),
   question: z.string(),
   goldenAnswers: z.array(z.string()),
@@ -52,7 +54,8 @@ export function chosenTranscripts<Item extends Transcript>(
   transcripts: readonly Item[],
   count: number,
 ): Item[] {
-  const order = sampleOrder(transcripts);
+  const keyed = transcripts.map((item) => ({ id: answerKey(item), item }));
+  const order = sampleOrder(keyed).map(({ item }) => item);
   const right = order.filter(({ em }) => em === 1);
   const wrong = order.filter(({ em }) => em !== 1);
   const turns = Array.from({ length: Math.max(right.length, wrong.length) }, (_, i) => [right[i], wrong[i]]);
@@ -68,13 +71,14 @@ export type StoredTranscript = Transcript & { readonly stop: TrajectoryStop | nu
 /** Transcripts as Markdown: question, gold answers, answer, and the whole text of what came after the prompt. */
 export const markdownTranscripts = (transcripts: readonly StoredTranscript[]): string =>
   transcripts
-    .map(({ id, question, dataset, goldenAnswers, answer, em, stop, parts }) => {
+    .map(({ id, sample, question, dataset, goldenAnswers, answer, em, stop, parts }) => {
       const text = readableParts(parts);
+      const which = sample === undefined ? id : `${id}, sample ${sample}`;
       const fence = fenceFor(text);
       return [
         `### ${question}`,
         '',
-        `${dataset}, ${id}; gold: ${goldText(goldenAnswers)}; answer: ${answer ?? 'none'}; stop: ${stop ?? 'unknown'}; ${em === 1 ? 'right' : 'wrong'}`,
+        `${dataset}, ${which}; gold: ${goldText(goldenAnswers)}; answer: ${answer ?? 'none'}; stop: ${stop ?? 'unknown'}; ${em === 1 ? 'right' : 'wrong'}`,
         '',
         `${fence}text`,
         text,

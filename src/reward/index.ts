@@ -11,7 +11,7 @@ export {
   gradeAll,
   ruleText,
 } from './grade.js';
-export { majorityAnswer, majorityShare, majorityWinners } from './majority.js';
+export { majorityAnswer, majorityWinners } from './majority.js';
 export {
   type AnswerFingerprint,
   exactMatch,

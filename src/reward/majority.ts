@@ -1,7 +1,6 @@
 // Majority vote over the answers of a group (TTRL): a label where no gold answer is known.
 
 import { normaliseAnswer } from '../trajectory/index.js';
-import { exactMatch } from './match.js';
 
 /**
  * The most frequent normalised answers, in order of first appearance; several on a tie. Missing answers and
@@ -21,11 +20,4 @@ export function majorityWinners(answers: readonly (string | null)[]): string[] {
 export function majorityAnswer(answers: readonly (string | null)[]): string | null {
   const winners = majorityWinners(answers);
   return winners.length === 1 ? (winners[0] as string) : null;
-}
-
-/** maj@n of a group: the share of the most frequent answers that is right; in [0, 1]. */
-export function majorityShare(answers: readonly (string | null)[], golds: readonly string[]): number {
-  const winners = majorityWinners(answers);
-  if (winners.length === 0) return 0;
-  return winners.filter((winner) => exactMatch(winner, golds) === 1).length / winners.length;
 }

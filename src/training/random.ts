@@ -1,11 +1,8 @@
 // Random choices of a run without a state to keep: each follows from the run's seed and its own name.
 
-import { sha256Hex } from '../util/digest.js';
+import { derivedSeed } from '../util/derived-seed.js';
 
-/** Integer in [0, 2^47) that belongs to these parts, such as (seed, 'rollout', step, question, sample). */
-export function derivedSeed(...parts: readonly (string | number)[]): number {
-  return Number.parseInt(sha256Hex(JSON.stringify(parts)).slice(0, 12), 16) % 2 ** 47;
-}
+export { derivedSeed };
 
 /** Random numbers in [0, 1) with 32 bits, by Chris Doty-Humphrey's sfc32, begun from a seed. */
 export function randomNumbers(seed: number): () => number {

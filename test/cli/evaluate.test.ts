@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { runCli } from '../../src/cli/index.js';
 import { isValidation } from '../../src/evaluation/index.js';
 import { importModel } from '../../src/model/index.js';
+import { runBuilt, startPassageServer } from './support/built-cli.js';
 
 const models = join(__dirname, '..', 'fixtures', 'models');
 
@@ -28,12 +29,7 @@ async function run(...args: string[]) {
   const [out, err]: string[][] = [[], []];
   jest.spyOn(process.stdout, 'write').mockImplementation((text) => (out as string[]).push(String(text)) > 0);
   jest.spyOn(process.stderr, 'write').mockImplementation((text) => (err as string[]).push(String(text)) > 0);
-  const settings = [
-    `paths.home=${JSON.stringify(home)}`,
-    'model.policy=tiny-llama',
-    'engine.precision=fp32',
-    'engine.maxSequenceTokens=256',
-  ];
+  const settings = Object.entries(base()).map(([key, value]) => `${key}=${value}`);
   const code = await runCli(['evaluate', ...args, ...settings.flatMap((item) => ['--set', item])]);
   jest.restoreAllMocks();
   return { code, out: (out as string[]).join(''), err: (err as string[]).join('') };
@@ -92,6 +88,90 @@ test('an adapter is named by its version in the settings', async () => {
   expect(overall.questions).toBe(1);
 });
 
+const base = () => ({
+  'paths.home': JSON.stringify(home),
+  'model.policy': 'tiny-llama',
+  'engine.precision': 'fp32',
+  'engine.maxSequenceTokens': '256',
+});
+
+/** Of each sample what the policy did, and not how long it took. */
+const answersIn = (folder: string) =>
+  readFileSync(join(folder, 'results.jsonl'), 'utf8')
+    .trim()
+    .split('\n')
+    .map((line): string => {
+      const { seconds: _seconds, ...rest } = JSON.parse(line);
+      return JSON.stringify(rest);
+    })
+    .sort();
+const textsIn = (folder: string) =>
+  readFileSync(join(folder, 'transcripts.jsonl'), 'utf8').trim().split('\n').sort();
+
+test('samples: pass@k, maj@k, and a run that was stopped goes on bit for bit', async () => {
+  let onQuery = (): Promise<void> | undefined => undefined;
+  const passages = await startPassageServer({ id: 'p', title: 'letters', text: 'a is the first' }, () =>
+    onQuery(),
+  );
+  const flags = (output: string, samples: number) => [
+    ...[
+      '--data',
+      join(home, 'questions.jsonl'),
+      '--split',
+      'all',
+      '-m',
+      'rag',
+      '--turn-tokens',
+      '6',
+      '-o',
+      output,
+    ],
+    ...['--concurrency', '2', '--samples', String(samples), '--retrieval', 'remote'],
+    ...['--set', `retrieval.remoteUrl=${passages.url}`],
+  ];
+  const sampled = (output: string, samples: number, ...more: string[]) =>
+    run(...flags(output, samples), ...more);
+  try {
+    const whole = join(home, 'sampled');
+    const first = await sampled(whole, 9);
+    expect(first).toMatchObject({ code: 0, out: expect.stringMatching(/^\| overall \| 3 \|/m) });
+    expect(first.out).toMatch(/^\| overall \| 9 \| \d\.\d{3} \| .* \| \d\.\d{3} \|/m);
+    expect(new Set(textsIn(whole)).size).toBe(27);
+    const report = JSON.parse(readFileSync(join(whole, 'report.json'), 'utf8'));
+    expect(report.settings.sampling).toMatchObject({ temperature: 1, seed: 0, slots: 2 });
+    expect(report.sampled[2]).toMatchObject({ name: 'overall', questions: 3, samples: 9 });
+    expect(report.sampled[2].atK.map(({ k }: { k: number }) => k)).toEqual([1, 2, 4, 8, 9]);
+
+    // It is asked for fewer samples first, and from the eighth question on nothing is found any more, until the process is gone.
+    const stopped = join(home, 'stopped');
+    let queries = 0;
+    const outcome = await runBuilt(['evaluate', ...flags(stopped, 5)], base(), (child) => {
+      onQuery = () => {
+        queries += 1;
+        if (queries < 8) return undefined;
+        child.kill('SIGINT');
+        return new Promise(() => {});
+      };
+    });
+    onQuery = () => undefined;
+    expect(outcome).toMatchObject({
+      code: 130,
+      stderr: expect.stringMatching(/run the same command again to go on/),
+    });
+    expect(answersIn(stopped).length).toBeGreaterThan(0);
+    expect(answersIn(stopped).length).toBeLessThan(9);
+    expect((await sampled(stopped, 9)).code).toBe(0);
+    expect(answersIn(stopped)).toEqual(answersIn(whole));
+    expect(textsIn(stopped)).toEqual(textsIn(whole));
+
+    const compared = await run('compare', whole, stopped, '--json');
+    const { overall } = JSON.parse(compared.out);
+    expect(overall).toMatchObject({ questions: 3, difference: { mean: 0 }, mcnemar: null });
+  } finally {
+    await passages.close();
+  }
+}, 180_000);
+
 test('what is left out is said', async () => {
   const ids = Array.from({ length: 100 }, (_, i) => `n${i}`);
   const chosen = [
@@ -120,6 +200,10 @@ test.each([
   ['no number at all', ['--concurrency', ''], 2, /expected a whole number of at least 1/],
   ['an unknown part', ['--split', 'test'], 2, /expected one of validation, training, all/],
   ['a file that is not there', ['--data', 'none.jsonl'], 1, /no question file at none\.jsonl/],
+  ['no sample at all', ['--samples', '0'], 2, /expected a whole number of at least 1/],
+  ['a temperature of greedy answers', ['--temperature', '1'], 2, /without --samples answers are greedy/],
+  ['greedy samples', ['--samples', '4', '-t', '0'], 2, /greedy answers to a question are all the same/],
+  ['a temperature that is none', ['--samples', '4', '-t', '-1'], 2, /expected a number from 0 to 2/],
   ['nothing to compare', ['compare', 'x', 'y'], 1, /no results of an evaluation in x/],
 ])('%s ends in a line that says why, and an exit code', async (_name, args, code, message) => {
   expect(await run(...args)).toMatchObject({ code, err: expect.stringMatching(message) });

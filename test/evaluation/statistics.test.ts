@@ -10,10 +10,12 @@ import {
   pairedDifference,
   passAtK,
 } from '../../src/evaluation/index.js';
+import { exactMatch } from '../../src/reward/index.js';
 import { fixture } from '../support/fixtures.js';
 
 interface Stored {
   passAtK: { n: number; c: number; k: number; passAtK: number }[];
+  majority: { answers: (string | null)[]; gold: string; scoreTiesShared: number }[];
   expectedMajAtK: { pool: string[]; gold: string; k: number; expectedMajAtKTiesShared: number }[];
   powerLaw: {
     k: number[];
@@ -50,9 +52,17 @@ test('pass@k', () => {
   expect(() => passAtK(3, 1, 4)).toThrow(/from 1 to 3/);
 });
 
+const graded = (pool: readonly (string | null)[], gold: string) =>
+  pool.map((answer) => ({ answer, em: answer === null ? (0 as const) : exactMatch(answer, [gold]) }));
+
 test('expected maj@k, ties shared', () => {
   for (const { pool, gold, k, expectedMajAtKTiesShared } of stored.expectedMajAtK)
-    near(expectedMajAtK(pool, [gold], k), expectedMajAtKTiesShared);
+    near(expectedMajAtK(graded(pool, gold), k), expectedMajAtKTiesShared);
+  // Of all answers there is one draw: the vote itself.
+  for (const { answers, gold, scoreTiesShared } of stored.majority.filter(
+    ({ answers: { length } }) => length,
+  ))
+    near(expectedMajAtK(graded(answers, gold), answers.length), scoreTiesShared);
 });
 
 test('maj@k counts every draw: it is the mean over all subsets', () => {
@@ -71,7 +81,7 @@ test('maj@k counts every draw: it is the mean over all subsets', () => {
         return winners.length === 0 ? 0 : winners.filter((item) => item === 'x').length / winners.length;
       };
       const expected = subsets.reduce((sum, subset) => sum + score(subset), 0) / subsets.length;
-      near(expectedMajAtK(pool, ['x'], k), expected, 1e-9);
+      near(expectedMajAtK(graded(pool, 'x'), k), expected, 1e-9);
     }),
     { numRuns: 60 },
   );

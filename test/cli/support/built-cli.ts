@@ -51,18 +51,21 @@ export interface PassageServer {
   close(): Promise<void>;
 }
 
-/** Finds the same passage for every query, by the protocol of Search-R1. */
-export async function startPassageServer(passage: {
-  readonly id: string;
-  readonly title: string;
-  readonly text: string;
-}): Promise<PassageServer> {
+/**
+ * Finds the same passage for every query, by the protocol of Search-R1.
+ * @param beforeAnswer  called with each request; its answer waits for it
+ */
+export async function startPassageServer(
+  passage: { readonly id: string; readonly title: string; readonly text: string },
+  beforeAnswer: () => Promise<void> | undefined = () => undefined,
+): Promise<PassageServer> {
   const { id, title, text } = passage;
   const document = { id, contents: `"${title}"\n${text}` };
   const server = createServer((request, response) => {
     let body = '';
     request.on('data', (chunk) => (body += chunk));
-    request.on('end', () => {
+    request.on('end', async () => {
+      await beforeAnswer();
       const { queries } = JSON.parse(body) as { queries: string[] };
       response.setHeader('content-type', 'application/json');
       response.end(JSON.stringify({ result: queries.map(() => [{ document, score: 0.5 }]) }));
