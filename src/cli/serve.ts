@@ -151,14 +151,17 @@ function createParts(config: Config, store: TrajectoryStore | null, logger: Logg
 /** Labels of users' questions have not been read yet; they seldom come to so many. */
 function warnOfFewQuestions(config: Config, { loop }: OpenedLoop, logger: Logger): void {
   const { questions_to_judge_by: there, questions_needed_to_judge: needed } = loop.status().labels;
-  if (there >= needed) return;
+  const { gateData, confirmEvery } = config.loop;
+  if (there >= (confirmEvery > 0 ? 2 : 1) * needed) return;
   const data =
-    config.loop.gateData === null
-      ? 'loop.gateData is not set'
-      : `loop.gateData holds ${counted(there, 'question')}`;
+    gateData === null ? 'loop.gateData is not set' : `loop.gateData holds ${counted(there, 'question')}`;
+  const lacks =
+    there < needed
+      ? `a verdict takes ${needed}: no candidate is published`
+      : `publication ${confirmEvery} takes ${needed} fresh ones beside them: it waits`;
   logger.warn(
     { there, needed },
-    `${data}, and a verdict takes ${needed}: no candidate is published before held-out questions, labelled by an admin or by two keys, make up for them`,
+    `${data}, and ${lacks} before held-out questions, labelled by an admin or by two keys, make up for them`,
   );
 }
 

@@ -1,11 +1,20 @@
 // The gate at work: which questions, measured how, with what error left to spend; the verdict is `decideGate`'s.
 
+import { IntegrityError } from '../../errors.js';
 import { checkpointFolder } from '../../training/index.js';
 import { canonicalJson, sha256Hex } from '../../util/digest.js';
 import { GateAnswers } from './gate/answers.js';
-import { decideGate, type GateEvidence, type GatePair, type GateVerdict, shortage } from './gate/decide.js';
+import {
+  decideGate,
+  decideLimits,
+  type GateLimits,
+  type GatePair,
+  type GateVerdict,
+  shortage,
+} from './gate/decide.js';
 import { GateMeasures } from './gate/measure.js';
-import { type GateQuestion, type GateSlices, gateSlices, questionKey } from './gate/questions.js';
+import { type GateQuestion, questionKey } from './gate/questions.js';
+import { mustConfirm, type OpenStretch, openStretch, slicesOf } from './gate/stretch.js';
 import type { LoopHouse } from './house.js';
 import { checkpointsOf, gateAnswersFile } from './house.js';
 import type { LabelIndex } from './labels.js';
@@ -18,8 +27,6 @@ import { Unaskable } from './unaskable.js';
 /** Answers sampled to measure the distance from the start. */
 const KL_ANSWERS = 8;
 const CANDIDATE = 'loop-candidate';
-/** Candidates on the same questions: of two more, one that is just as good could not pass. */
-const RENEWED_AFTER = 5;
 
 export interface Judgement {
   readonly verdict: GateVerdict;
@@ -76,7 +83,10 @@ export class Judge {
     if (this.#shortOf === placeOf(state, pool)) return true;
     const { refusedOn, lastGate, ledger } = state;
     if (refusedOn === null || lastGate?.version !== ledger?.version) return false;
-    return refusedOn === this.#basisOf(state, this.#slices(state, this.#askable(pool)).working);
+    return (
+      refusedOn ===
+      this.#basisOf(state, slicesOf(state.stretch, this.#askable(pool), this.house.gate).working)
+    );
   }
 
   async judge(state: LoopState, pool: readonly GateQuestion[], signal: AbortSignal): Promise<Judgement> {
@@ -94,54 +104,66 @@ export class Judge {
     signal: AbortSignal,
   ): Promise<Judgement | null> {
     const { gate } = this.house;
-    const version = versionOf(state);
     await this.#measures.forgetAllBut(pool);
-    const { stretch, working, fresh } = this.#renewed(state, this.#slices(state, pool));
-    const isConfirming = this.#mustConfirm(state);
+    const open = openStretch(state.stretch, pool, gate);
+    const { working, fresh } = open;
+    const isConfirming = mustConfirm(open.stretch, fresh.length, gate);
     const short = shortage(working.length, isConfirming ? fresh.length : null, gate);
     if (short !== null) {
       this.#shortOf = placeOf(state, pool);
       const waits = { verdict: 'waits', tests: [], reasons: [short] } as const;
-      return { ...this.#told(state, version, waits), confirmedBy: null };
+      return { ...this.#told(state, waits), confirmedBy: null };
     }
-    const evidence = await this.#measure({ ...state, stretch }, working, signal);
-    if (evidence === null) return null;
-    let verdict = decideGate(evidence, gate);
+    const candidate = await this.#load(state);
+    const limits = await this.#limits(state, candidate, working, signal);
+    if (limits === null) return null;
+    const refused = decideLimits(limits, gate);
+    // Who is refused for these is asked nothing, and so spends nothing of alpha.
+    if (refused.verdict === 'refused') return this.#tried(state, open, refused, 0);
+    return this.#ask(state, open, candidate, limits, isConfirming, signal);
+  }
+
+  /** On the working questions and, where they are due, on fresh ones. */
+  async #ask(
+    state: LoopState,
+    open: OpenStretch,
+    candidate: string,
+    limits: GateLimits,
+    isConfirming: boolean,
+    signal: AbortSignal,
+  ): Promise<Judgement | null> {
+    const { gate } = this.house;
+    const pairs = await this.#pairs(open.working, candidate, state.live, signal);
+    if (pairs === null) return null;
+    const alpha = alphaOfAttempt(gate.alpha, open.stretch.attempts + 1);
+    const evidence = { ...limits, pairs, alpha, confirmation: null };
+    const verdict = decideGate(evidence, gate);
     // There are few fresh questions: a candidate that fails without them must not use them up.
-    const isAskedFresh = isConfirming && verdict.verdict === 'passed';
-    if (isAskedFresh) {
-      const confirmation = await this.#confirmation(state, fresh, version, signal);
-      if (confirmation === null) return null;
-      verdict = decideGate({ ...evidence, confirmation }, gate);
-    }
-    const keys = (list: readonly GateQuestion[]): string[] => list.map(({ key }) => key);
-    const fresher = isAskedFresh ? keys(fresh) : [];
+    if (!isConfirming || verdict.verdict !== 'passed') return this.#tried(state, open, verdict, 1);
+    const confirmation = await this.#pairs(open.fresh, candidate, state.confirmed, signal);
+    if (confirmation === null) return null;
+    const confirmed = decideGate({ ...evidence, confirmation }, gate);
+    return this.#tried(state, open, confirmed, 1, keysOf(open.fresh));
+  }
+
+  /** @param attempts  0 or 1: whether it was asked the working questions  @param met  the fresh ones that it was asked */
+  #tried(
+    state: LoopState,
+    { stretch, working }: OpenStretch,
+    verdict: GateVerdict,
+    attempts: number,
+    met: readonly string[] = [],
+  ): Judgement {
     const tried = {
       ...stretch,
-      attempts: stretch.attempts + 1,
-      working: keys(working),
+      attempts: stretch.attempts + attempts,
+      working: keysOf(working),
       // Whatever comes of it, a candidate has met them.
-      used: fresher.length === 0 ? stretch.used : [...stretch.used, ...fresher],
+      used: met.length === 0 ? stretch.used : [...stretch.used, ...met],
     };
     const refusedOn = verdict.verdict === 'refused' ? this.#basisOf(state, working) : null;
-    const told = this.#told({ ...state, stretch: tried, refusedOn }, version, verdict);
-    return { ...told, confirmedBy: isAskedFresh && verdict.verdict === 'passed' ? fresher : null };
-  }
-
-  #slices({ stretch }: LoopState, pool: readonly GateQuestion[]): GateSlices {
-    return gateSlices(pool, new Set(stretch.used), new Set(stretch.working), this.house.gate.questions);
-  }
-
-  /**
-   * Where none ever confirm, nothing else begins a new stretch: after a few candidates their questions give way to others that no
-   * candidate has met, while there are enough, and alpha is whole again.
-   */
-  #renewed({ stretch }: LoopState, { working, fresh }: GateSlices): GateSlices & Pick<LoopState, 'stretch'> {
-    const { confirmEvery, questions } = this.house.gate;
-    if (confirmEvery > 0 || stretch.attempts < RENEWED_AFTER || fresh.length < questions)
-      return { stretch, working, fresh };
-    const used = [...stretch.used, ...stretch.working];
-    return { stretch: { ...stretch, attempts: 0, used }, working: fresh, fresh: [] };
+    const confirmedBy = met.length > 0 && verdict.verdict === 'passed' ? met : null;
+    return { ...this.#told({ ...state, stretch: tried, refusedOn }, verdict), confirmedBy };
   }
 
   #basisOf(state: LoopState, working: readonly GateQuestion[]): string {
@@ -152,58 +174,63 @@ export class Judge {
     return sha256Hex(canonicalJson({ version: versionOf(state), live, confirmed, asked, gate, index }));
   }
 
-  #mustConfirm({ stretch }: LoopState): boolean {
-    const { confirmEvery, maxAttempts } = this.house.gate;
-    if (confirmEvery === 0) return false;
-    return stretch.publications + 1 >= confirmEvery || stretch.attempts >= maxAttempts;
+  /** Asked for by version: answers that are kept for the next verdict must be those of a content, not of a name. */
+  async #load({ ledger }: LoopState): Promise<string> {
+    const { engine, folder } = this.house;
+    const checkpoint = checkpointFolder(checkpointsOf(folder), ledger?.trainerStep ?? 0);
+    const { version } = await engine.loadAdapter(CANDIDATE, checkpoint, { replace: true });
+    if (ledger !== null && version !== ledger.version)
+      throw new IntegrityError(
+        `${checkpoint} holds version ${version}, expected the candidate ${ledger.version}`,
+      );
+    return version;
   }
 
-  async #measure(
-    state: LoopState,
+  /** Null where a question cannot be asked. */
+  async #limits(
+    { live, start }: LoopState,
+    candidate: string,
     working: readonly GateQuestion[],
     signal: AbortSignal,
-  ): Promise<GateEvidence | null> {
-    const { engine, folder, gate } = this.house;
-    const checkpoint = checkpointFolder(checkpointsOf(folder), state.ledger?.trainerStep ?? 0);
-    const { version } = await engine.loadAdapter(CANDIDATE, checkpoint, { replace: true });
-    // Asked for by version: answers that are kept for the next verdict must be those of a content, not of a name.
-    const live = await this.#adapterOf(state.live);
-    const start = await this.#adapterOf(state.start);
+  ): Promise<GateLimits | null> {
     const measures = this.#measures;
-    const pairs = await measures.pairs(working, version, live, signal);
-    if (pairs.length < working.length) return null;
+    const some = working.slice(0, KL_ANSWERS);
+    const kl = await measures.kl(some, candidate, await this.#adapterOf(start), signal);
+    if (this.#askable(some).length < some.length) return null;
     return {
-      probeChange: await measures.probeChange(working[0] as GateQuestion, version, live, signal),
-      pairs,
-      alpha: alphaOfAttempt(gate.alpha, state.stretch.attempts + 1),
-      kl: await measures.kl(working.slice(0, KL_ANSWERS), version, start, signal),
-      deletedRecords: await deletedAlong(this.house.store, version, state.live),
-      confirmation: null,
+      kl,
+      probeChange: await measures.probeChange(
+        working[0] as GateQuestion,
+        candidate,
+        await this.#adapterOf(live),
+        signal,
+      ),
+      deletedRecords: await deletedAlong(this.house.store, candidate, live),
     };
   }
 
-  /** The candidate beside the version that was confirmed last; null where a question cannot be asked. */
-  async #confirmation(
-    { confirmed }: LoopState,
-    fresh: readonly GateQuestion[],
-    version: string,
+  /** The candidate beside another version; null where a question cannot be asked. */
+  async #pairs(
+    questions: readonly GateQuestion[],
+    candidate: string,
+    other: string,
     signal: AbortSignal,
   ): Promise<readonly GatePair[] | null> {
-    const pairs = await this.#measures.pairs(fresh, version, await this.#adapterOf(confirmed), signal);
-    return pairs.length < fresh.length ? null : pairs;
+    const pairs = await this.#measures.pairs(questions, candidate, await this.#adapterOf(other), signal);
+    return pairs.length < questions.length ? null : pairs;
   }
 
   async #adapterOf(version: string): Promise<string | null> {
     return (await this.versions.ready(version)) === null ? null : version;
   }
 
-  #told(state: LoopState, version: string, verdict: GateVerdict): { verdict: GateVerdict; state: LoopState } {
+  #told(state: LoopState, verdict: GateVerdict): { verdict: GateVerdict; state: LoopState } {
     const tests = verdict.tests.map((test) => ({
       ...test,
       value: Number.isFinite(test.value) ? test.value : null,
     }));
     const lastGate = {
-      version,
+      version: versionOf(state),
       verdict: verdict.verdict,
       reasons: [...verdict.reasons],
       tests,
@@ -222,6 +249,8 @@ export function gateAnswers({ engine, serving, topK, configDigest, folder, onNot
   const path = gateAnswersFile(folder);
   return new GateAnswers({ path, stamp: sha256Hex(canonicalJson(decisive)), onNote });
 }
+
+const keysOf = (questions: readonly GateQuestion[]): string[] => questions.map(({ key }) => key);
 
 const versionOf = ({ ledger, live }: LoopState): string => ledger?.version ?? live;
 

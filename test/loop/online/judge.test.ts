@@ -18,6 +18,8 @@ const poolOf = (count: number, from = 0): GateQuestion[] =>
 let asked: string[][] = [];
 /** What was measured between which versions. */
 let measured: [what: string, first: string | null, second: string | null][] = [];
+/** What the engine finds in the candidate's checkpoint. */
+let loaded = '';
 /** Of candidates that are just as good, or that lose every tenth question. */
 let isAsGood = true;
 beforeEach(() => {
@@ -63,7 +65,7 @@ function judgeOf(confirmEvery: number): Judge {
     gateQuestions: [],
     folder: '.',
     serving: { retriever: null },
-    engine: { loadAdapter: async () => ({ version: 'v' }) },
+    engine: { loadAdapter: async () => ({ version: loaded }) },
     store: { lineOf },
   };
   const ready = async (version: string) => (version === 'base' ? null : version);
@@ -74,8 +76,10 @@ const candidate = (state: LoopState, version: string): LoopState => ({
   ...state,
   ledger: { trainerStep: 1, version, checkpoint: '', state: '' },
 });
-const judged = (judge: Judge, state: LoopState, pool: GateQuestion[]): Promise<Judgement> =>
-  judge.judge(state, pool, new AbortController().signal);
+function judged(judge: Judge, state: LoopState, pool: GateQuestion[]): Promise<Judgement> {
+  loaded = state.ledger?.version ?? '';
+  return judge.judge(state, pool, new AbortController().signal);
+}
 
 test('a candidate is compared with the live version, with the one confirmed last on fresh questions, with the start in distance', async () => {
   const pool = poolOf(2 * COUNT);
@@ -83,9 +87,9 @@ test('a candidate is compared with the live version, with the one confirmed last
   const { verdict } = await judged(judgeOf(1), candidate(state, 'v'), pool);
   expect(verdict.verdict).toBe('passed');
   expect(measured).toEqual([
-    ['pairs', 'v', 'lives'],
-    ['probe', 'v', 'lives'],
     ['kl', 'v', 'started'],
+    ['probe', 'v', 'lives'],
+    ['pairs', 'v', 'lives'],
     ['pairs', 'v', 'confirmed'],
   ]);
   expect(lineOf).toHaveBeenLastCalledWith('v', ['lives']);
@@ -99,7 +103,8 @@ test.each([
   { confirmEvery: 5, publications: 3, attempts: 0, isDue: false },
   { confirmEvery: 5, publications: 4, attempts: 0, isDue: true },
   { confirmEvery: 5, publications: 0, attempts: 19, isDue: false },
-  { confirmEvery: 5, publications: 0, attempts: 20, isDue: true },
+  // Candidates alone ask for none that are not there.
+  { confirmEvery: 5, publications: 0, attempts: 20, isDue: false },
   { confirmEvery: 0, publications: 9, attempts: 99, isDue: false },
 ])('fresh questions are due after so many publications or candidates: %j', async (settings) => {
   const { confirmEvery, publications, attempts, isDue } = settings;
@@ -143,6 +148,85 @@ test('where nothing ever confirms, other questions take the place of those whose
   // No third set is left: what is as good passes six times on the second one, too.
   expect(verdicts).toEqual([...Array(11).fill('passed'), ...Array(3).fill('refused')]);
   expect(state.stretch.attempts).toBe(9);
+});
+
+test.each([0, 5])(
+  'after many refusals one that is as good as the live version still passes (confirmEvery %d)',
+  async (confirmEvery) => {
+    const judge = judgeOf(confirmEvery);
+    const pool = poolOf(12 * COUNT);
+    let state = newLoopState(0, 'base');
+    isAsGood = false;
+    for (let i = 0; i < 30; i++) {
+      const judgement = await judged(judge, candidate(state, `v${i}`), pool);
+      expect(judgement.verdict.verdict).toBe('refused');
+      state = judgement.state;
+    }
+    const sets = new Set(asked.map((keys) => [...keys].sort().join(' ')));
+    expect(sets.size).toBe(6);
+    isAsGood = true;
+    const { verdict } = await judged(judge, candidate(state, 'w'), pool);
+    expect(verdict.verdict).toBe('passed');
+  },
+);
+
+test('a new stretch leaves as many questions as the next confirmation takes, and publications go on being counted', async () => {
+  const judge = judgeOf(5);
+  const start = newLoopState(0, 'base');
+  const spent = {
+    ...start.stretch,
+    attempts: 5,
+    publications: 3,
+    working: poolOf(COUNT).map(({ key }) => key),
+  };
+  const renewed = await judged(judge, candidate({ ...start, stretch: spent }, 'v'), poolOf(3 * COUNT));
+  expect(renewed.state.stretch).toMatchObject({ attempts: 1, publications: 3 });
+  expect(new Set(renewed.state.stretch.used)).toEqual(new Set(spent.working));
+  const kept = await judged(judge, candidate({ ...start, stretch: spent }, 'v'), poolOf(3 * COUNT - 1));
+  expect(kept.state.stretch).toMatchObject({ attempts: 6, publications: 3, used: [] });
+});
+
+test('where questions run out, who passes after twenty others is published without fresh ones; the fifth publication waits for them', async () => {
+  const judge = judgeOf(5);
+  const start = newLoopState(0, 'base');
+  const pool = poolOf(2 * COUNT - 1);
+  const working = pool.slice(0, COUNT).map(({ key }) => key);
+  const many = { ...start, stretch: { ...start.stretch, attempts: 20, working } };
+  jest.spyOn(GateMeasures.prototype, 'pairs').mockImplementation(async (questions) => {
+    const answer = (em: 0 | 1) => ({ em, validActions: 1, invalidActions: 0 });
+    return questions.map(({ key }, i) => ({
+      id: key,
+      candidate: answer(1),
+      live: answer(i % 5 > 0 ? 1 : 0),
+    }));
+  });
+  expect(await judged(judge, candidate(many, 'v'), pool)).toMatchObject({
+    verdict: { verdict: 'passed' },
+    confirmedBy: null,
+  });
+  const fifth = { ...many, stretch: { ...many.stretch, publications: 4 } };
+  expect((await judged(judge, candidate(fifth, 'v'), pool)).verdict.verdict).toBe('waits');
+});
+
+test('who is refused before it is asked anything spends nothing of alpha', async () => {
+  jest.spyOn(GateMeasures.prototype, 'kl').mockResolvedValue(7);
+  const judge = judgeOf(5);
+  const { verdict, state } = await judged(judge, candidate(newLoopState(0, 'base'), 'v'), poolOf(COUNT));
+  expect(verdict).toMatchObject({
+    verdict: 'refused',
+    reasons: [expect.stringContaining('KL to the policy')],
+  });
+  expect(asked).toEqual([]);
+  expect(state.stretch.attempts).toBe(0);
+  expect(state.lastGate).toMatchObject({ version: 'v', verdict: 'refused' });
+  expect(judge.knows(state, poolOf(COUNT))).toBe(true);
+});
+
+test('a checkpoint that holds another version is not judged under the name of the candidate', async () => {
+  const state = candidate(newLoopState(0, 'base'), 'v');
+  loaded = 'other';
+  const judging = judgeOf(5).judge(state, poolOf(COUNT), new AbortController().signal);
+  await expect(judging).rejects.toThrow('holds version other, expected the candidate v');
 });
 
 test('fresh questions are asked of a candidate that all else lets pass, and of no other', async () => {

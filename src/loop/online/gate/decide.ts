@@ -11,7 +11,7 @@ export interface GateSettings {
   readonly alpha: number;
   /** Every so many publications fresh questions must confirm; 0 is never. */
   readonly confirmEvery: number;
-  /** Candidates on the same questions after which fresh ones must confirm too. */
+  /** Candidates on the same questions after which fresh ones, where there are enough, must confirm too. */
   readonly maxAttempts: number;
   /** Nats a token, of the candidate against the policy that the loop started from. */
   readonly maxKl: number;
@@ -32,16 +32,20 @@ export interface GateAnswer {
   readonly invalidActions: number;
 }
 
-export interface GateEvidence {
-  readonly pairs: readonly GatePair[];
-  /** What this candidate may spend of alpha. */
-  readonly alpha: number;
+/** What is known of a candidate before it is asked the gate's questions. */
+export interface GateLimits {
   /** Nats a token; not finite: it could not be measured. */
   readonly kl: number;
   /** Largest change of a log-probability on the probe prompt. */
   readonly probeChange: number;
   /** Records that were deleted after the candidate was trained on them. */
   readonly deletedRecords: number;
+}
+
+export interface GateEvidence extends GateLimits {
+  readonly pairs: readonly GatePair[];
+  /** What this candidate may spend of alpha. */
+  readonly alpha: number;
   /** Fresh questions, candidate against the version that was confirmed last; null: none are due, or not asked yet. */
   readonly confirmation: readonly GatePair[] | null;
 }
@@ -68,16 +72,27 @@ export function decideGate(evidence: GateEvidence, settings: GateSettings): Gate
   const { pairs, confirmation } = evidence;
   const short = shortage(pairs.length, confirmation?.length ?? null, settings);
   if (short !== null) return { verdict: 'waits', tests: [], reasons: [short] };
-  const tests = [
-    probeTest(evidence),
-    lineageTest(evidence),
-    klTest(evidence, settings),
+  return verdictOf([
+    ...limitTests(evidence, settings),
     validityTest(evidence, settings),
     inferiorityTest('non-inferiority', evidence.pairs, evidence.alpha, settings.margin),
     ...(evidence.confirmation === null
       ? []
       : [inferiorityTest('confirmation', evidence.confirmation, settings.alpha, settings.margin)]),
-  ];
+  ]);
+}
+
+/** What refuses a candidate that need not be asked anything; `passed` says no more than that nothing does. */
+export const decideLimits = (limits: GateLimits, settings: GateSettings): GateVerdict =>
+  verdictOf(limitTests(limits, settings));
+
+const limitTests = (limits: GateLimits, settings: GateSettings): GateTest[] => [
+  probeTest(limits),
+  lineageTest(limits),
+  klTest(limits, settings),
+];
+
+function verdictOf(tests: readonly GateTest[]): GateVerdict {
   const reasons = tests.filter(({ passed }) => !passed).map(({ words }) => words);
   return { verdict: reasons.length === 0 ? 'passed' : 'refused', tests, reasons };
 }
@@ -101,7 +116,7 @@ const LIMITS: ReadonlySet<GateTest['name']> = new Set(['kl', 'validity', 'lineag
 export const breaksLimit = (tests: readonly Pick<GateTest, 'name' | 'passed'>[]): boolean =>
   tests.some(({ name, passed }) => !passed && LIMITS.has(name));
 
-function probeTest({ probeChange }: GateEvidence): GateTest {
+function probeTest({ probeChange }: GateLimits): GateTest {
   const passed = probeChange > LEAST_CHANGE;
   return {
     name: 'probe',
@@ -114,7 +129,7 @@ function probeTest({ probeChange }: GateEvidence): GateTest {
   };
 }
 
-function lineageTest({ deletedRecords }: GateEvidence): GateTest {
+function lineageTest({ deletedRecords }: GateLimits): GateTest {
   const passed = deletedRecords === 0;
   return {
     name: 'lineage',
@@ -127,7 +142,7 @@ function lineageTest({ deletedRecords }: GateEvidence): GateTest {
   };
 }
 
-function klTest({ kl }: GateEvidence, { maxKl }: GateSettings): GateTest {
+function klTest({ kl }: GateLimits, { maxKl }: GateSettings): GateTest {
   const passed = Number.isFinite(kl) && kl <= maxKl;
   return {
     name: 'kl',

@@ -45,12 +45,12 @@ export interface GateQuestion {
 export interface GateSlices {
   /** Compared with the live version. */
   readonly working: readonly GateQuestion[];
-  /** Never used before; to confirm with. */
+  /** Those that no candidate has met; to confirm with, and for further stretches. */
   readonly fresh: readonly GateQuestion[];
 }
 
 /**
- * The questions of the present stretch of candidates and, where enough are left, others that no candidate has met.
+ * The questions of the present stretch of candidates, and all others that no candidate has met.
  * @param used     keys of earlier stretches
  * @param working  keys of the present one; filled up from what is left while it has fewer than `count`
  */
@@ -69,6 +69,6 @@ export function gateSlices(
   const missing = Math.max(0, count - present.length);
   return {
     working: [...present, ...others.slice(0, missing)],
-    fresh: others.slice(missing, missing + count),
+    fresh: others.slice(missing),
   };
 }

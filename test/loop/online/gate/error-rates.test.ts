@@ -2,6 +2,7 @@
 // how often a truly better one is refused.
 
 import { decideGate, type GatePair, type GateSettings } from '../../../../src/loop/online/gate/decide.js';
+import { RENEWED_AFTER } from '../../../../src/loop/online/gate/stretch.js';
 import { alphaOfAttempt } from '../../../../src/loop/online/statistics/alpha-spending.js';
 import { randomNumbers } from '../../../../src/training/index.js';
 
@@ -77,4 +78,26 @@ test('better ones still pass after ten refused candidates', () => {
     Array.from({ length: 300 }, () => passes(random, now, before, 11)).filter(Boolean).length / 300;
   expect(share(0.15, 0.05)).toBeGreaterThan(0.9);
   expect(share(0.05, 0.08)).toBe(0);
+});
+
+test('over a hundred candidates, with other questions after each five: of those worse by the margin one in a hundred passes, and of better ones as many at the end as at the beginning', () => {
+  const random = randomNumbers(11);
+  const share = (now: number, before: number, from: number, to: number, runs: number): number => {
+    let passed = 0;
+    for (let run = 0; run < runs; run++)
+      for (let i = from; i < to; i++) passed += Number(passes(random, now, before, 1 + (i % RENEWED_AFTER)));
+    return passed / (runs * (to - from));
+  };
+  // alpha (1 - 1/6) of each five candidates.
+  const limit = (settings.alpha * (1 - 1 / (RENEWED_AFTER + 1))) / RENEWED_AFTER;
+  const noise = 2 * Math.sqrt(limit / 4000);
+  expect(share(0.05, 0.08, 0, 100, 40)).toBeLessThanOrEqual(limit + noise);
+  expect(share(0.01, 0.04, 0, 100, 40)).toBeLessThanOrEqual(limit + noise);
+  const [first, last] = [share(0.09, 0.06, 0, 5, 120), share(0.09, 0.06, 95, 100, 120)];
+  expect(first).toBeGreaterThan(0.5);
+  expect(Math.abs(last - first)).toBeLessThan(0.1);
+  // On the first questions for ever it would have to wait for much better luck.
+  const spent =
+    Array.from({ length: 300 }, () => passes(random, 0.09, 0.06, 96)).filter(Boolean).length / 300;
+  expect(spent).toBeLessThan(0.1);
 });
