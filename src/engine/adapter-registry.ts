@@ -2,6 +2,7 @@
 // or a sequence uses it; a name never silently means another version, and an unknown one never means the base model.
 
 import { IntegrityError, InvalidInputError, NotFoundError, UnavailableError } from '../errors.js';
+import { EngineAwayError } from './away.js';
 import type { AdapterInfo } from './generator.js';
 import { BASE_VERSION, type LoadedAdapter } from './messages.js';
 
@@ -52,8 +53,8 @@ export class AdapterRegistry {
   ) {}
 
   /**
-   * @throws {InvalidInputError} the name stands for other content and `replace` is not set, or too many versions are
-   * resident
+   * @throws {InvalidInputError} the name stands for other content and `replace` is not set, or too many versions have names
+   * @throws {EngineAwayError} there will be room once the sequences of a version without a name have ended
    */
   async load(name: string, folder: string, replace: boolean): Promise<AdapterInfo> {
     if (name === '' || name === BASE_VERSION)
@@ -101,7 +102,7 @@ export class AdapterRegistry {
   /**
    * @param adapter name or version; null is the base model, undefined the live alias
    * @throws {NotFoundError} neither a name nor a version that a name points at
-   * @throws {UnavailableError} the worker has lost it: what is asked for is never replaced by the base model
+   * @throws {EngineAwayError} the worker has lost it: what is asked for is never replaced by the base model
    */
   lease(adapter: string | null | undefined): Lease {
     const wanted = adapter === undefined ? this.#live : adapter;
@@ -110,7 +111,7 @@ export class AdapterRegistry {
     const named = this.#names.get(wanted) ?? same.find(({ fault }) => fault === null) ?? same[0];
     if (named === undefined) throw new NotFoundError(`no adapter "${wanted}" is loaded`);
     if (named.fault !== null)
-      throw new UnavailableError(
+      throw new EngineAwayError(
         `adapter "${wanted}" is not in the engine's new worker: ${named.fault.message}`,
         {
           cause: named.fault,
@@ -186,16 +187,20 @@ export class AdapterRegistry {
         ),
       );
     const leaving = before !== undefined && this.#isLastUse(before.version) ? 1 : 0;
-    if (known === undefined && this.#versions.size - leaving >= this.maxAdapters)
-      refuse(
-        new InvalidInputError(
-          `${this.#versions.size} adapter versions are resident, at most ${this.maxAdapters} may be; unload one or wait for its last sequence`,
-          'name',
-        ),
-      );
+    if (known === undefined && this.#versions.size - leaving >= this.maxAdapters) refuse(this.#full(name));
     const version = known ?? { ...loaded, leases: 0 };
     this.#versions.set(loaded.version, version);
     this.#names.set(name, { version, path, fault: null });
+  }
+
+  /** @param name  that is to get another version */
+  #full(name: string): Error {
+    const full = `${this.#versions.size} adapter versions are resident, at most ${this.maxAdapters} may be`;
+    const others = [...this.#names].filter(([other]) => other !== name).map(([, { version }]) => version);
+    const named = new Set(others).size;
+    return named < this.#versions.size
+      ? new EngineAwayError(`${full}; one that has no name goes with its last sequence`)
+      : new InvalidInputError(`${full}; unload one`, 'name');
   }
 
   #isLastUse(version: Version): boolean {

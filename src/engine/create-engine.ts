@@ -2,13 +2,14 @@
 
 import { randomInt } from 'node:crypto';
 import type { EngineConfig } from '../config/index.js';
-import { InvalidInputError, NonFiniteError, RuntimeError, UnavailableError } from '../errors.js';
+import { InvalidInputError, NonFiniteError, RuntimeError } from '../errors.js';
 import type { EngineGraphs } from '../model/index.js';
 import { startWorker, type WorkerClient, type WorkerState } from '../runtime/index.js';
 import type { TokenizerSource } from '../tokenizer/index.js';
 import { canonicalJson, sha256Hex } from '../util/digest.js';
 import { type AdapterFault, AdapterRegistry } from './adapter-registry.js';
 import { Admission } from './admission.js';
+import { EngineAwayError, unlessAway } from './away.js';
 import { buffersOf } from './core/read-adapter.js';
 import { LEAST_WIDE } from './core/step-model.js';
 import type {
@@ -66,7 +67,7 @@ export interface Engine extends Generator {
 
 /**
  * Starts the engine's worker and waits until it can take sequences. When the worker dies, every open sequence fails with
- * {@link UnavailableError} and the worker starts again with its adapters, at growing intervals, a few times.
+ * {@link EngineAwayError} and the worker starts again with its adapters, at growing intervals, a few times.
  *
  * What is guaranteed about repeatability stands in docs/engine.md.
  *
@@ -108,7 +109,7 @@ class WorkerEngine implements Engine {
     this.#admission = new Admission(settings.maxSequences, settings.queueLimit);
     this.#registry = new AdapterRegistry(
       {
-        load: (folder) => this.#loadAdapter(folder),
+        load: (folder) => unlessAway(this.#loadAdapter(folder)),
         drop: (version) => {
           // Closes that were not sent yet must come first.
           this.#flush();
@@ -251,21 +252,21 @@ class WorkerEngine implements Engine {
   }
 
   profile(): Promise<EngineProfile> {
-    return this.#worker.call('profile', undefined);
+    return unlessAway(this.#worker.call('profile', undefined));
   }
 
   async close(): Promise<void> {
-    this.#failAll(new UnavailableError('the engine was closed'));
+    this.#failAll(new EngineAwayError('the engine was closed'));
     await this.#worker.close();
   }
 
   get #worker(): WorkerClient<EngineMethods> {
-    if (this.#client === null) throw new UnavailableError('the engine has not started');
+    if (this.#client === null) throw new EngineAwayError('the engine has not started');
     return this.#client;
   }
 
   #checkReady(): void {
-    if (this.state !== 'ready') throw new UnavailableError(`the engine is ${this.state}`);
+    if (this.state !== 'ready') throw new EngineAwayError(`the engine is ${this.state}`);
   }
 
   /** Commands of one round of the event loop travel together. */
@@ -307,7 +308,7 @@ class WorkerEngine implements Engine {
       return;
     }
     if (state !== 'closed')
-      this.#failAll(new UnavailableError(`the engine's worker died: ${error?.message}`, { cause: error }));
+      this.#failAll(new EngineAwayError(`the engine's worker died: ${error?.message}`, { cause: error }));
     this.options.onState?.(state, error);
   }
 

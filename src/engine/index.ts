@@ -3,6 +3,7 @@
 // Never knows a tag, a prompt, a question or a passage.
 
 export type { AdapterFault } from './adapter-registry.js';
+export { EngineAwayError } from './away.js';
 export { createEngine, type Engine, type EngineOptions } from './create-engine.js';
 export type * from './generator.js';
 export { type GivenToken, scoreGivenTokens } from './given-tokens.js';

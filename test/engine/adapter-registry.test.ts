@@ -1,4 +1,5 @@
 import { AdapterRegistry, type AdapterResidence } from '../../src/engine/adapter-registry.js';
+import { EngineAwayError } from '../../src/engine/index.js';
 import { InvalidInputError, NotFoundError, UnavailableError } from '../../src/errors.js';
 
 /** A residence whose folders hold the versions that a test says. */
@@ -91,8 +92,12 @@ test('the number of versions is bounded, draining ones included; replacing an un
   expect(resident).toEqual(['v1']);
   await registry.load('a', 'two', true);
   const lease = registry.lease('a');
-  await expect(registry.load('a', 'three', true)).rejects.toThrow(InvalidInputError);
+  await expect(registry.load('a', 'three', true)).rejects.toThrow(EngineAwayError);
+  await expect(registry.load('b', 'three', false)).rejects.toThrow(InvalidInputError);
   expect(registry.lease('a').version).toBe('v2');
+  await registry.unload('a');
+  // Only its sequences have it: there will be room.
+  await expect(registry.load('b', 'three', false)).rejects.toThrow(EngineAwayError);
   lease.release();
 });
 

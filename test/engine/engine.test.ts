@@ -2,7 +2,13 @@ import { cpSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import type { GenerationSequence, Turn, TurnEnd, TurnStep } from '../../src/engine/index.js';
+import {
+  EngineAwayError,
+  type GenerationSequence,
+  type Turn,
+  type TurnEnd,
+  type TurnStep,
+} from '../../src/engine/index.js';
 import {
   ContextLengthError,
   InvalidInputError,
@@ -348,7 +354,7 @@ describe('a worker that dies', () => {
     const reading = readTurn(turn);
     const fatal = await engine.open({ seed: 666 });
     await expect(reading).rejects.toBeInstanceOf(UnavailableError);
-    await expect(engine.open()).rejects.toBeInstanceOf(UnavailableError);
+    await expect(engine.open()).rejects.toBeInstanceOf(EngineAwayError);
     expect(() => idle.append([1])).toThrow(/died.*out of luck/);
     for (const sequence of [running, idle, fatal]) sequence.close();
     expect(engine.stats()).toMatchObject({ running: 0, queued: 0 });

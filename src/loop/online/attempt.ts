@@ -1,8 +1,7 @@
 // A step that fails: whether the same is tried once more, or the next step is about others. Chance follows from the place
 // alone, so what failed for a reason of its own would fail for ever, and nothing would be learned from any other label.
 
-import { UnavailableError } from '../../errors.js';
-import { awayOf } from './away.js';
+import { awayOf, mayPass } from './away.js';
 import type { Place } from './choose-questions.js';
 import type { Known } from './findings.js';
 
@@ -34,22 +33,21 @@ export class Attempt {
   }
 
   /**
-   * Store and search are away for all questions alike. What else was away may come back, so that is tried a second time; but a
+   * Store, search and engine are away for all questions alike. What else was away may come back, so that is tried a second time; but a
    * judge that fails at one question fails there again. All else goes on to others at once: to the questions behind those that
    * were chosen, and to answers that stood in no failed step of this candidate.
    */
   failed(error: Error, known: Known): Partial<Place> {
     const plan = this.#plan;
     if (plan === null) return {};
-    const what = awayOf(error)?.what;
-    if (what === 'store' || what === 'searches') {
+    if (awayOf(error)?.isOfAll) {
       this.end();
       return {};
     }
     const isRepeated = this.#lastFailed === plan;
     this.#lastFailed = plan;
     this.end();
-    if (error instanceof UnavailableError) return isRepeated ? (this.#place ?? {}) : {};
+    if (mayPass(error)) return isRepeated ? (this.#place ?? {}) : {};
     for (const id of this.#records) known.note(id, 'a step with it failed');
     return this.#place ?? {};
   }

@@ -2,7 +2,7 @@
 // the next thing begins.
 
 import type { LoopHouse } from './house.js';
-import type { Publisher } from './publisher.js';
+import type { Commit, Publisher } from './publisher.js';
 import { type LoopState, moved } from './state.js';
 import type { LoopEvent } from './states.js';
 import { type LoopNews, News } from './webhooks.js';
@@ -26,6 +26,12 @@ export class Book {
     this.state = moved(this.state, event, changes);
     await this.publisher.save(this.state);
   }
+
+  /** What was done, and what belongs to it, in one: from here on it holds, whatever fails after it. */
+  readonly commit: Commit = async (next, others = {}) => {
+    await this.publisher.save(next, others);
+    this.state = next;
+  };
 
   tell(
     event: LoopNews['event'],

@@ -1,4 +1,4 @@
-// Rounds that failed: how many in a row, and what is told of them. What is away (the store, the search, a judge) is no failure of
+// Rounds that failed: how many in a row, and what is told of them. What is away (the store, the search, the engine, a judge) is no failure of
 // the loop's.
 
 import { NonFiniteError } from '../../errors.js';
@@ -8,7 +8,12 @@ import type { LoopHouse } from './house.js';
 /** Rejected or failed steps in a row that pause the loop. */
 const MOST_FAILURES = 3;
 /** Of `loop.pollMs`. A step has waited for searches for a minute; a judge may be paid for each try, though it breaks off. */
-const LONGEST_REST: Readonly<Record<Away['what'], number>> = { store: 1, searches: 16, scorer: 256 };
+const LONGEST_REST: Readonly<Record<Away['what'], number>> = {
+  store: 1,
+  searches: 16,
+  engine: 16,
+  scorer: 256,
+};
 
 export class Failures {
   #inARow = 0;

@@ -1,7 +1,7 @@
 // Rollouts in idle time: any of them may be sent away at any step, and is then begun again with the same seed.
 
-import { RAW_POLICY } from '../../engine/index.js';
-import { CancelledError, UnavailableError } from '../../errors.js';
+import { EngineAwayError, RAW_POLICY } from '../../engine/index.js';
+import { CancelledError } from '../../errors.js';
 import { createRolloutRunner, type RolloutRequest } from '../../rollout/index.js';
 import type { StoredMessage, TrajectoryRecord } from '../../trajectory/index.js';
 import { sideBySide } from '../../util/side-by-side.js';
@@ -34,7 +34,7 @@ export interface IdleRollouts {
 
 /**
  * @returns records in the order of the jobs, none of which met a search that is away; null for a conversation that cannot be asked
- * @throws {CancelledError} the signal fired; {UnavailableError} searches fail and do not come back
+ * @throws {CancelledError} the signal fired; {SearchesAwayError} searches fail and do not come back; {EngineAwayError}
  */
 export async function rollIdle(
   house: IdleRollouts,
@@ -85,7 +85,7 @@ async function rollOne(house: IdleRollouts, job: IdleJob, signal: AbortSignal): 
       if (signal.aborted || !yielded()) throw error;
     }
     if (signal.aborted) throw new CancelledError();
-    if (!yielded()) throw new UnavailableError(`rollout ${job.id} was cancelled by the engine`);
+    if (!yielded()) throw new EngineAwayError(`rollout ${job.id} was cancelled by the engine`);
   }
 }
 

@@ -7,23 +7,22 @@ import { CancelledError, InvalidInputError } from '../../errors.js';
 import type { Trainer } from '../../training/index.js';
 import { learnedSoFar } from '../offline/learned.js';
 import { Attempt } from './attempt.js';
+import { awayOf } from './away.js';
 import { type Batch, givenIds, makeBatch, type Plan } from './batch.js';
 import { Book } from './book.js';
 import { guardSettings, guardStep } from './collapse-guard.js';
 import type { LoopControl, LoopTraffic } from './control.js';
 import { Failures } from './failures.js';
 import { Findings, type Known } from './findings.js';
-import { breaksLimit } from './gate/decide.js';
 import { questionKey } from './gate/questions.js';
-import { gateInterval } from './gate-interval.js';
+import { Gatekeeper } from './gatekeeper.js';
 import { healthOfBatch } from './health.js';
 import type { LoopHouse } from './house.js';
 import { gateAnswers, Judge } from './judge.js';
 import { LabelIndex } from './labels.js';
 import { hasAnything, missingForStep, trainOn, unjudged } from './learn.js';
-import { deletedAlong } from './lineage.js';
 import { lookAgain } from './look-again.js';
-import { patientStore, StoreAwayError, unlessStuck } from './patient-store.js';
+import { patientStore, unlessStuck } from './patient-store.js';
 import { Publisher } from './publisher.js';
 import { listVersions, readReceipt } from './read-receipts.js';
 import type { LoopState } from './state.js';
@@ -41,6 +40,7 @@ export class OnlineLoop implements LoopControl {
   readonly #findings: Findings;
   readonly #book: Book;
   readonly #watchman: Watchman;
+  readonly #gatekeeper: Gatekeeper;
   readonly #attempt = new Attempt();
   readonly #turns = new Turns();
   readonly #failures: Failures;
@@ -62,15 +62,16 @@ export class OnlineLoop implements LoopControl {
     this.#trainers = new TrainerKeeper(house);
     this.#findings = new Findings(() => this.#trainers.usedRecords());
     this.#book = new Book(house, this.#publisher, state);
-    this.#watchman = new Watchman({
+    const parts = {
       house,
       book: this.#book,
       labels: this.#labels,
-      findings: this.#findings,
       judge: this.#judge,
       publisher: this.#publisher,
       trainers: this.#trainers,
-    });
+    };
+    this.#watchman = new Watchman({ ...parts, findings: this.#findings });
+    this.#gatekeeper = new Gatekeeper({ ...parts, watchman: this.#watchman });
   }
 
   private get state(): LoopState {
@@ -184,6 +185,7 @@ export class OnlineLoop implements LoopControl {
     if (this.state.name === 'paused' || !this.#turns.begin()) return false;
     try {
       await this.#watchman.hear();
+      await this.#publisher.show(this.state);
       await this.#watchman.act();
       if (this.state.name !== 'waiting') return false;
       const worked = (await this.#judgeWhereDue()) || (await this.#stepAndJudge(isAsked));
@@ -196,6 +198,10 @@ export class OnlineLoop implements LoopControl {
       this.#progress = null;
       this.#attempt.end();
     }
+  }
+
+  #judgeWhereDue(): Promise<boolean> {
+    return this.#gatekeeper.judgeWhereDue({ signal: this.#turns.signal, by: this.#orderedBy });
   }
 
   // ---- learn
@@ -265,7 +271,9 @@ export class OnlineLoop implements LoopControl {
     this.#attempt.end();
     this.#findings.use(givenIds(batch));
     this.house.onNote(`step ${this.state.step} is committed`, metrics);
-    await this.#trainers.prune(this.state);
+    await this.#trainers
+      .prune(this.state)
+      .catch((error) => this.house.onFailure(error as Error, 'the removal of old checkpoints'));
   }
 
   /** The step is thrown away, and training goes on from the last stable one once somebody has looked at it. */
@@ -276,92 +284,23 @@ export class OnlineLoop implements LoopControl {
     this.#book.tell('paused', null, [reason]);
   }
 
-  // ---- judge and publish
-
-  get #gateInterval(): number {
-    return gateInterval(this.house.settings.gateEvery, this.state);
-  }
-
-  async #judgeWhereDue(): Promise<boolean> {
-    if (await this.#publishPassed()) return true;
-    const { ledger, live, stepsSinceGate, watch } = this.state;
-    if (ledger === null || ledger.version === live || stepsSinceGate < this.#gateInterval) return false;
-    // One trial at a time: the next candidate waits until users have had their say on the last.
-    if (watch !== null && watch.share < 1) return false;
-    const pool = await this.#judge.pool(this.#labels);
-    if (this.#judge.knows(this.state, pool)) return false;
-    await this.#book.move('due');
-    const { verdict, state, confirmedBy } = await this.#judge.judge(this.state, pool, this.#turns.signal);
-    this.state = state;
-    if (verdict.verdict === 'waits') {
-      await this.#book.move('short', { waitsFor: verdict.reasons[0] ?? null });
-      return false;
-    }
-    if (verdict.verdict === 'refused') await this.#refuse(ledger.version, verdict.reasons);
-    else await this.#publish(ledger.version, confirmedBy);
-    return true;
-  }
-
-  /** A publication that was broken off goes on: the verdict stands, unless what was trained on was deleted since. */
-  async #publishPassed(): Promise<boolean> {
-    const { passed, ledger, live } = this.state;
-    if (passed === null) return false;
-    const isCandidate = passed.version === ledger?.version && passed.version !== live;
-    const deleted = isCandidate ? await deletedAlong(this.house.store, passed.version, live) : 0;
-    if (!isCandidate || deleted > 0) {
-      const again = isCandidate ? { stepsSinceGate: this.#gateInterval } : {};
-      this.state = { ...this.state, passed: null, ...again };
-      await this.#publisher.save(this.state);
-      return false;
-    }
-    await this.#book.move('due');
-    await this.#publish(passed.version, passed.confirmedBy);
-    return true;
-  }
-
-  async #refuse(version: string, reasons: readonly string[]): Promise<void> {
-    const inARow = this.state.refusalsInARow + 1;
-    const isUnsound = breaksLimit(this.state.lastGate?.tests ?? []);
-    const isStuck = !isUnsound && inARow >= this.house.settings.maxRefusals;
-    // What only lacks proof may get better by further steps; what broke a limit must not be built upon.
-    const back =
-      isUnsound || isStuck
-        ? {
-            ...(await this.#trainers.returnTo(this.state, this.#publisher.trainerStepOf(this.state))),
-            refusalsInARow: 0,
-            returns: this.state.returns + Number(isStuck),
-          }
-        : { refusalsInARow: inARow };
-    const { counts } = this.state;
-    await this.#book.move('refused', { ...back, counts: { ...counts, refused: counts.refused + 1 } });
-    this.#book.tell('refused', version, reasons, this.#orderedBy);
-  }
-
-  async #publish(version: string, confirmedBy: readonly string[] | null): Promise<void> {
-    await this.#book.move('passed', { passed: { version, confirmedBy: confirmedBy && [...confirmedBy] } });
-    const { heard } = this.#watchman;
-    this.state = await this.#publisher.publish(this.state, this.#orderedBy, heard, confirmedBy);
-    if (this.state.watch?.version !== version || this.state.watch.share >= 1)
-      this.#book.tell('published', version, [], this.#orderedBy);
-    else
-      this.house.onNote(
-        `version ${version.slice(0, 12)} is tried with ${this.state.watch.share} of the requests`,
-      );
-  }
-
   // ---- watch
 
   /** Beside the round under way, and while the loop is paused: a round may wait for users to rest as long as they like. */
   async #look(): Promise<void> {
     await this.#watchman.hear();
     if (this.house.store.health().trouble === null) this.#failures.storeIsBack();
-    if (this.#watchman.isUrgent)
-      await this.#turns.interrupt(() => (this.#turns.isClosed ? Promise.resolve() : this.#watchman.act()));
+    if (!this.#watchman.isUrgent && this.#publisher.isShown(this.state)) return;
+    await this.#turns.interrupt(async () => {
+      if (this.#turns.isClosed) return;
+      await this.#publisher.show(this.state);
+      await this.#watchman.act();
+    });
   }
 
   #notHeard(error: Error): void {
     const doing = 'the look at what users say';
-    if (error instanceof StoreAwayError) this.#failures.add(error, doing);
+    if (awayOf(error) !== null) this.#failures.add(error, doing);
     else if (!(error instanceof CancelledError)) this.house.onFailure(error, doing);
   }
 

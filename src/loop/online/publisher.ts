@@ -17,6 +17,19 @@ import {
 } from './state.js';
 import { checkVersion, pruneVersions, sweepVersions, writeVersion } from './version-folder.js';
 
+/** Writes the state down, with other documents in one; what it is from then on. */
+export type Commit = (next: LoopState, others?: Readonly<Record<string, unknown>>) => Promise<void>;
+
+export interface Rollback {
+  readonly reason: string;
+  readonly by: string | null;
+  /** Where the target's files are damaged, the newest one before it that is whole will do. */
+  readonly mayBeOlder: boolean;
+  /** What of training goes back too: written down in one with the choice, so that no kill parts them. */
+  returnTo(next: LoopState): Promise<Partial<LoopState>>;
+  readonly commit: Commit;
+}
+
 export class Publisher {
   readonly versions: Versions;
   /** As they were written last. */
@@ -57,7 +70,8 @@ export class Publisher {
     by: string | null,
     heard: Heard,
     confirmedBy: readonly string[] | null,
-  ): Promise<LoopState> {
+    commit: Commit,
+  ): Promise<void> {
     const { ledger } = state;
     if (ledger === null) throw new NotFoundError('there is no candidate to publish');
     const { folder, settings } = this.house;
@@ -77,23 +91,34 @@ export class Publisher {
     const tried = moved(state, 'published', changes);
     const isTrial = watch.share < 1;
     const next = isTrial ? tried : this.#lived(tried, watch);
-    await this.save(next, { [receiptDocument(ledger.version)]: receipt });
+    await commit(next, { [receiptDocument(ledger.version)]: receipt });
     if (!isTrial) await this.#switched(this.versions.nameOf(next.live), ledger.version, swapBegan);
     await this.#tidy(next);
-    return next;
   }
 
   /** The watch ended well: what was on trial goes live. */
-  async keep(state: LoopState): Promise<LoopState> {
+  async keep(state: LoopState, commit: Commit): Promise<void> {
     const { watch } = state;
-    if (watch === null) return state;
+    if (watch === null) return;
     const isTrial = watch.share < 1;
     const next = { ...(isTrial ? this.#lived(state, watch) : state), watch: null };
-    await this.save(next);
     const swapBegan = Date.now();
-    if (isTrial) await this.#switched(await this.versions.ready(next.live), next.live, swapBegan);
+    const name = isTrial ? await this.versions.ready(next.live) : null;
+    await commit(next);
+    if (isTrial) await this.#switched(name, next.live, swapBegan);
     await this.#tidy(next);
-    return next;
+  }
+
+  /** Whether answers come from the version that is live by the state: not where a switch failed, or the engine lost it. */
+  isShown({ live }: Pick<LoopState, 'live'>): boolean {
+    const { liveAdapter } = this.house.engine;
+    if ((liveAdapter?.name ?? null) !== this.versions.nameOf(live)) return false;
+    // The first one is not the loop's to load.
+    return live === this.versions.start.version || liveAdapter?.fault === null;
+  }
+
+  async show(state: Pick<LoopState, 'live'>): Promise<void> {
+    if (!this.isShown(state)) await this.versions.switchTo(await this.versions.ready(state.live));
   }
 
   /** New answers come from it now; the times say when it was loaded aside and when the alias had moved. */
@@ -108,22 +133,22 @@ export class Publisher {
 
   /**
    * Makes a version live again that was before.
-   * @param returnTo  what of training goes back too: written down in one with the choice, so that no kill parts them
    * @throws {NotFoundError} the version was never live, or is gone
    */
   async rollBack(
     state: LoopState,
-    target: string,
-    why: { readonly reason: string; readonly by: string | null },
-    returnTo: (next: LoopState) => Promise<Partial<LoopState>>,
-  ): Promise<LoopState> {
-    const at = state.published.findLastIndex(({ version }) => version === target);
-    if (at < 0 && target !== state.start)
+    wanted: string,
+    { reason, by, mayBeOlder, returnTo, commit }: Rollback,
+  ): Promise<void> {
+    const at = state.published.findLastIndex(({ version }) => version === wanted);
+    if (at < 0 && wanted !== state.start)
       throw new NotFoundError(
-        `version ${target} was not published; known are ${[state.start, ...state.published.map(({ version }) => version)].join(', ')}`,
+        `version ${wanted} was not published; known are ${[state.start, ...state.published.map(({ version }) => version)].join(', ')}`,
       );
     const swapBegan = Date.now();
-    const name = await this.versions.ready(target);
+    const { version: target, name } = mayBeOlder
+      ? await this.#newestWhole(state, wanted, 'the way back to')
+      : { version: wanted, name: await this.versions.ready(wanted) };
     const { counts } = state;
     const back: LoopState = {
       ...this.#backAt(state, target),
@@ -133,16 +158,15 @@ export class Publisher {
       counts: { ...counts, rolledBack: counts.rolledBack + 1 },
     };
     const next = { ...back, ...(await returnTo(back)) };
-    const rolledBack = { ...why, at: Date.now() };
+    const rolledBack = { reason, by, at: Date.now() };
     const receipts: Record<string, unknown> = {};
     for (const name of takenBack(state, next).map(receiptDocument)) {
       const receipt = (await this.house.store.readDocument(name)) as Receipt | null;
       if (receipt !== null) receipts[name] = { ...receipt, rolledBack };
     }
-    await this.save(next, receipts);
+    await commit(next, receipts);
     await this.#switched(name, target, swapBegan);
-    await this.versions.release(next);
-    return next;
+    await this.#tolerant(this.versions.release(next));
   }
 
   /**
@@ -153,22 +177,30 @@ export class Publisher {
   async restore(state: LoopState): Promise<LoopState> {
     for (const note of await sweepVersions(versionsOf(this.house.folder)))
       this.house.onNote(`ignored: ${note}`);
-    let next = state;
-    for (;;) {
+    const { version, name } = await this.#newestWhole(state, state.live, 'the start under');
+    const next = version === state.live ? state : this.#backAt(state, version);
+    await this.versions.switchTo(name);
+    return {
+      ...next,
+      confirmed: (await this.#isWhole(next.confirmed)) ? next.confirmed : next.live,
+      watch: await this.#restoredWatch(next),
+    };
+  }
+
+  /** From a version back to the start the first one whose files are whole, loaded. @throws what is no damage */
+  async #newestWhole(
+    state: LoopState,
+    from: string,
+    doing: string,
+  ): Promise<{ readonly version: string; readonly name: string | null }> {
+    for (let version = from; ; ) {
       try {
-        const name = await this.versions.ready(next.live);
-        await this.versions.switchTo(name);
-        return {
-          ...next,
-          confirmed: (await this.#isWhole(next.confirmed)) ? next.confirmed : next.live,
-          watch: await this.#restoredWatch(next),
-        };
+        return { version, name: await this.versions.ready(version) };
       } catch (error) {
-        if (!isDamage(error)) throw error;
-        this.house.onFailure(error as Error, `the start under version ${next.live}`);
-        const before = this.before({ ...next, watch: null });
-        if (before === null) throw error;
-        next = this.#backAt(next, before);
+        const before = this.before({ ...state, live: version, watch: null });
+        if (!isDamage(error) || before === null) throw error;
+        this.house.onFailure(error as Error, `${doing} version ${version}`);
+        version = before;
       }
     }
   }
@@ -235,8 +267,16 @@ export class Publisher {
     };
   }
 
-  async #tidy(state: LoopState): Promise<void> {
-    await this.versions.release(state);
+  /** What was written down stands: what cannot be removed after it costs room, and no more. */
+  #tidy(state: LoopState): Promise<void> {
+    return this.#tolerant(this.versions.release(state).then(() => this.#prune(state)));
+  }
+
+  async #tolerant(removal: Promise<void>): Promise<void> {
+    await removal.catch((error) => this.house.onFailure(error as Error, 'the removal of old versions'));
+  }
+
+  async #prune(state: LoopState): Promise<void> {
     const kept = state.published.slice(-this.house.settings.keepVersions).map(({ version }) => version);
     const watched = state.watch === null ? [] : [state.watch.version, state.watch.against];
     await pruneVersions(

@@ -12,6 +12,8 @@ import { sha256File, sha256Hex } from '../../util/digest.js';
 const FILES = ['adapter_config.json', 'adapter_model.safetensors'] as const;
 const MANIFEST = 'manifest.json';
 const PARTIAL = '.partial-';
+/** What others put beside versions is not ours to judge or to remove. */
+const isVersion = (name: string): boolean => /^[0-9a-f]{64}$/u.test(name);
 
 const manifestSchema = z.strictObject({
   formatVersion: z.literal(1),
@@ -95,7 +97,7 @@ const isMissing = (error: unknown): boolean =>
 export async function sweepVersions(root: string): Promise<string[]> {
   const names = await readdir(root).catch(() => [] as string[]);
   const notes: string[] = [];
-  for (const name of names.sort()) {
+  for (const name of names.filter((name) => isVersion(name) || name.startsWith(PARTIAL)).sort()) {
     let fault: Error | null;
     try {
       fault = name.startsWith(PARTIAL)
@@ -107,7 +109,9 @@ export async function sweepVersions(root: string): Promise<string[]> {
     }
     if (fault === null) continue;
     notes.push(fault.message);
-    await rm(join(root, name), { recursive: true, force: true });
+    await rm(join(root, name), { recursive: true, force: true }).catch((error: Error) => {
+      notes.push(`${join(root, name)} cannot be removed: ${error.message}`);
+    });
   }
   return notes;
 }
@@ -115,7 +119,7 @@ export async function sweepVersions(root: string): Promise<string[]> {
 /** Removes versions that nobody needs any more. */
 export async function pruneVersions(root: string, keep: ReadonlySet<string>): Promise<void> {
   for (const name of await readdir(root).catch(() => [] as string[]))
-    if (!name.startsWith(PARTIAL) && !keep.has(name)) {
+    if (isVersion(name) && !keep.has(name)) {
       // The manifest goes first: what a kill leaves is then known as half-written.
       await rm(join(root, name, MANIFEST), { force: true });
       await rm(join(root, name), { recursive: true, force: true });

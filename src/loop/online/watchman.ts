@@ -75,26 +75,35 @@ export class Watchman {
     const { pairs, sum } = next.test;
     const seen = `over ${pairs} pairs of labelled answers its mean outcome differs by ${(sum / pairs).toFixed(3)}`;
     if (verdict === 'worse') {
-      await this.rollBack(`users say that it is worse: ${seen}`, next.against);
+      await this.#rollBack(`users say that it is worse: ${seen}`, next.against, null, true);
       return;
     }
-    book.state = await publisher.keep(book.state);
+    await publisher.keep(book.state, book.commit);
     house.onNote(`version ${watch.version.slice(0, 12)} is kept: ${seen}`);
     if (watch.share < 1) book.tell('published', watch.version, []);
   }
 
-  /** In a turn. @param version  to go back to; else the one before */
+  /** In a turn. @param version  to go back to; else the one before, or an older one where its files are damaged */
   async rollBack(reason: string, version?: string, by: string | null = null): Promise<void> {
-    const { book, publisher, trainers } = this.parts;
-    const from = book.state.watch?.version ?? book.state.live;
+    const { book, publisher } = this.parts;
     const target = version ?? publisher.before(book.state);
     if (target === null)
       throw new NotFoundError(
         `version ${book.state.live} is what the loop began with: there is none before it`,
       );
-    book.state = await publisher.rollBack(book.state, target, { reason, by }, (next) =>
-      trainers.returnTo(next, publisher.trainerStepOf(next)),
-    );
+    await this.#rollBack(reason, target, by, version === undefined);
+  }
+
+  async #rollBack(reason: string, target: string, by: string | null, mayBeOlder: boolean): Promise<void> {
+    const { book, publisher, trainers } = this.parts;
+    const from = book.state.watch?.version ?? book.state.live;
+    await publisher.rollBack(book.state, target, {
+      reason,
+      by,
+      mayBeOlder,
+      returnTo: (next) => trainers.returnTo(next, publisher.trainerStepOf(next)),
+      commit: book.commit,
+    });
     book.tell('rolled_back', from, [reason], by);
   }
 }

@@ -1,4 +1,5 @@
-import { IntegrityError, NonFiniteError, UnavailableError } from '../../../src/errors.js';
+import { EngineAwayError } from '../../../src/engine/index.js';
+import { IntegrityError, NonFiniteError, OverloadedError, UnavailableError } from '../../../src/errors.js';
 import { SearchesAwayError } from '../../../src/loop/offline/failed-searches.js';
 import { Attempt } from '../../../src/loop/online/attempt.js';
 import { Findings } from '../../../src/loop/online/findings.js';
@@ -33,7 +34,12 @@ test('what was away is waited for once; then the next questions come, and answer
 
 test('what is away for all questions alike is waited for, however often', () => {
   const attempt = new Attempt();
-  for (const error of [new SearchesAwayError('away'), new StoreAwayError('away')])
+  for (const error of [
+    new SearchesAwayError('away'),
+    new StoreAwayError('away'),
+    new EngineAwayError('away'),
+    new OverloadedError('full', 1),
+  ])
     for (let tries = 0; tries < 3; tries++) expect(attempted(attempt).failed(error, known())).toEqual({});
 });
 

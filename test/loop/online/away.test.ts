@@ -3,7 +3,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { UnavailableError } from '../../../src/errors.js';
+import { EngineAwayError } from '../../../src/engine/index.js';
+import { OverloadedError, UnavailableError } from '../../../src/errors.js';
 import { SearchesAwayError } from '../../../src/loop/offline/failed-searches.js';
 import { ScorerAwayError } from '../../../src/reward/index.js';
 import { eventually, post } from '../../support/test-server.js';
@@ -55,6 +56,8 @@ test('a store is no failure: rounds and looks without number wait, it is told on
 
 test.each([
   ['searches', new SearchesAwayError('no answer'), 'searches fail: no answer'],
+  ['the engine', new EngineAwayError('no answer'), 'the engine is away: no answer'],
+  ['the users', new OverloadedError('no answer', 1), 'the engine is full: no answer'],
   ['a judge', new ScorerAwayError('no answer'), 'who tells what answers are worth is away: no answer'],
 ])('%s: more rounds than three wait, and the work goes on by itself', async (_what, error, waitsFor) => {
   const { step } = house.loop.status();

@@ -1,4 +1,5 @@
-import { NonFiniteError, UnavailableError } from '../../../src/errors.js';
+import { EngineAwayError } from '../../../src/engine/index.js';
+import { NonFiniteError, OverloadedError, UnavailableError } from '../../../src/errors.js';
 import { SearchesAwayError } from '../../../src/loop/offline/failed-searches.js';
 import { Failures } from '../../../src/loop/online/failures.js';
 import { StoreAwayError } from '../../../src/loop/online/patient-store.js';
@@ -22,6 +23,8 @@ test('three failures in a row pause, and a round that went well begins anew', ()
 test.each([
   ['store', new StoreAwayError('gone'), 'the store is away: gone', 1],
   ['search', new SearchesAwayError('gone'), 'searches fail: gone', 16],
+  ['engine', new EngineAwayError('gone'), 'the engine is away: gone', 16],
+  ['slot', new OverloadedError('gone', 1), 'the engine is full: gone', 16],
   ['judge', new ScorerAwayError('gone'), 'who tells what answers are worth is away: gone', 256],
 ])(
   'a %s that is away never pauses, is told once, and tried again ever more seldom',

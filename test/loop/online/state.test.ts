@@ -43,7 +43,9 @@ test('of published versions those are remembered that can be gone back to', asyn
   const publishing = publisher();
   let state = newLoopState(1, 'base');
   for (const version of versions)
-    state = await publishing.keep(trial(state, version, version === 'v2' ? ['q'] : null));
+    await publishing.keep(trial(state, version, version === 'v2' ? ['q'] : null), async (next) => {
+      state = next;
+    });
   expect(state).toMatchObject({ live: 'v6', confirmed: 'v2', counts: { published: 6 } });
   expect(state.published.map(({ version }) => version)).toEqual(['v2', 'v4', 'v5', 'v6']);
   expect(publishing.before(state)).toBe('v5');
