@@ -3,11 +3,13 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { sql } from 'kysely';
 import { InvalidInputError } from '../../../src/errors.js';
 import { connectDatabase, migrate } from '../../../src/storage/index.js';
 import { openTrajectoryStore, type StoredHead, type TrajectoryStore } from '../../../src/trajectory/index.js';
 import { encodeRecord } from '../../../src/trajectory/store/codec.js';
 import { MIGRATIONS } from '../../../src/trajectory/store/migrations.js';
+import { lastWords, lastWordsOf } from '../../../src/trajectory/store/queries/feedback.js';
 import { listRecords } from '../../../src/trajectory/store/queries/records.js';
 import type { StoreTables } from '../../../src/trajectory/store/tables.js';
 import { type PostgresServer, startPostgres } from '../../support/postgres-server.js';
@@ -203,4 +205,30 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (kind) => {
     expect(await store.feedbackOf(['a'])).toHaveLength(101);
     expect(await say('a', 0.5, 'third')).toMatchObject({ repeated: false });
   });
+});
+
+test('PostgreSQL looks the last words of some answers up, however many others were given', async () => {
+  const database = await connectDatabase<StoreTables>({
+    kind: 'postgres',
+    url: postgres.createDatabase('plan'),
+  });
+  try {
+    await migrate(database, 'trajectory', MIGRATIONS);
+    await database.write(async (transaction) => {
+      // Answers are of no account here.
+      await sql`set local session_replication_role = replica`.execute(transaction);
+      await sql`insert into feedback (id, trajectory_id, created_at, key_id, role, request_digest, reward)
+        select 'f' || n, 't' || n / 2, 0, 'key', 'feedback', '', 1 from generate_series(1, 40000) n`.execute(
+        transaction,
+      );
+    });
+    await sql`analyze feedback`.execute(database.query);
+    const ids = Array.from({ length: 200 }, (_, i) => `t${90 * i}`);
+    const plan = JSON.stringify(await lastWords(database.query, ids).explain());
+    expect(plan).toContain('feedback_trajectory_id');
+    expect(plan).not.toContain('Seq Scan');
+    expect(await lastWordsOf(database.query, ['t7'])).toMatchObject([{ id: 'f15', trajectoryId: 't7' }]);
+  } finally {
+    await database.close();
+  }
 });

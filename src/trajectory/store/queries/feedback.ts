@@ -84,26 +84,31 @@ export async function feedbackOf(query: StoreQuery, ids: readonly string[]): Pro
 export async function lastWordsOf(query: StoreQuery, ids: readonly string[]): Promise<FeedbackEntry[]> {
   const entries: FeedbackEntry[] = [];
   for (const some of inChunks(ids)) {
-    const last = query
-      .selectFrom('feedback')
-      .select(({ fn }) => fn.max('sequence').as('sequence'))
-      .where('trajectory_id', 'in', some)
-      .groupBy(['trajectory_id', 'key_id']);
-    const rows = await query
-      .selectFrom('feedback')
-      .selectAll()
-      .where(({ or, eb }) =>
-        or([
-          eb('sequence', 'in', last.where(IS_RATED)),
-          eb('sequence', 'in', last.where('gold_answers', '<>', '[]')),
-          eb('sequence', 'in', last.where('preferred_over', 'is not', null).groupBy('preferred_over')),
-        ]),
-      )
-      .orderBy('sequence')
-      .execute();
+    const rows = await lastWords(query, some).execute();
     entries.push(...rows.map(entryOf));
   }
   return entries;
+}
+
+/** The outer condition is for PostgreSQL, which else reads the whole table for an `or` of sub-selects. */
+export function lastWords(query: StoreQuery, ids: readonly string[]) {
+  const last = query
+    .selectFrom('feedback')
+    .select(({ fn }) => fn.max('sequence').as('sequence'))
+    .where('trajectory_id', 'in', ids)
+    .groupBy(['trajectory_id', 'key_id']);
+  return query
+    .selectFrom('feedback')
+    .selectAll()
+    .where('trajectory_id', 'in', ids)
+    .where(({ or, eb }) =>
+      or([
+        eb('sequence', 'in', last.where(IS_RATED)),
+        eb('sequence', 'in', last.where('gold_answers', '<>', '[]')),
+        eb('sequence', 'in', last.where('preferred_over', 'is not', null).groupBy('preferred_over')),
+      ]),
+    )
+    .orderBy('sequence');
 }
 
 const IS_RATED = sql<boolean>`coalesce(reward, rating) is not null`;
