@@ -15,10 +15,12 @@ export function openConfiguredLoop(
     readonly priority: Priority;
     readonly retriever: Retriever;
     readonly store: TrajectoryStore;
+    /** The live adapter as it is configured, where the engine may have another one by now. */
+    readonly startsWith?: LoopOptions['startsWith'];
   },
   hooks: Pick<LoopOptions, 'onNote' | 'onFailure' | 'onWait' | 'signal'>,
 ): Promise<OpenedLoop> {
-  const { policy, priority, retriever, store } = house;
+  const { policy, priority, retriever, store, startsWith } = house;
   const { engine, encoding } = policy;
   return openLoop({
     ...hooks,
@@ -29,6 +31,7 @@ export function openConfiguredLoop(
     priority,
     parts: { retriever, tokenizer: encoding.tokenizer, encoding, prompts: loadPrompts(config.rollout) },
     store,
+    ...(startsWith === undefined ? {} : { startsWith }),
     threads: availableParallelism(),
   });
 }

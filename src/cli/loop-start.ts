@@ -2,8 +2,7 @@
 // is waited for as long as it takes.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { UnavailableError } from '../errors.js';
-import type { LoopControl, LoopOptions, OpenedLoop } from '../loop/index.js';
+import { isLasting, type LoopControl, type LoopOptions, type OpenedLoop } from '../loop/index.js';
 import type { Logger } from '../telemetry/index.js';
 
 export type LoopHooks = Pick<LoopOptions, 'onNote' | 'onFailure' | 'onWait' | 'signal'>;
@@ -28,6 +27,11 @@ export interface LoopStart {
   readonly settled: Promise<void>;
   close(): Promise<void>;
 }
+
+const endOf = (opened: OpenedLoop): string | null => {
+  const end = opened.ended();
+  return end === null ? null : `it has ended, as another process has it now: ${end.message}`;
+};
 
 const RETRY_MS = 5_000;
 const PATIENCE_MS = 30_000;
@@ -62,28 +66,38 @@ export function startLoop(options: LoopStartOptions): LoopStart {
         trouble = null;
         options.onOpened(opened);
         opened.loop.runInBackground();
-        return;
+        settle();
+        if (!(await untilItReturns(opened))) return;
+        opened = null;
+        continue;
       } catch (err) {
         if (signal.aborted) return;
         const { message } = err as Error;
-        const isAway = err instanceof UnavailableError;
-        const next = isAway ? `; it is tried again every ${retryMs / 1000} s` : '';
+        const next = isLasting(err) ? '' : `; it is tried again every ${retryMs / 1000} s`;
         if (trouble !== `it has not started: ${message}`)
           logger.error({ err }, `the loop cannot start; answers come from what is configured${next}`);
         waits(message);
-        if (!isAway) return;
+        if (isLasting(err)) return;
       }
-      await sleep(retryMs, undefined, { signal, ref: false }).catch(() => {});
+      await rest();
     }
+  }
+
+  const rest = (): Promise<void> => sleep(retryMs, undefined, { signal, ref: false }).catch(() => {});
+
+  /** Where another process has the folder now, this one waits for its end like any other. @returns false: it stays away */
+  async function untilItReturns(over: OpenedLoop): Promise<boolean> {
+    while (over.ended() === null && !signal.aborted) await rest();
+    if (signal.aborted || !(await over.mayReturn())) return false;
+    await over.close();
+    trouble = endOf(over);
+    return true;
   }
 
   const running = run().finally(settle);
   return {
-    loop: () => opened?.loop ?? null,
-    trouble: () => {
-      const end = opened?.ended() ?? null;
-      return end === null ? trouble : `it has ended, as another process has it now: ${end.message}`;
-    },
+    loop: () => (opened === null || opened.ended() !== null ? null : opened.loop),
+    trouble: () => (opened === null ? null : endOf(opened)) ?? trouble,
     settled,
     async close() {
       closing.abort();

@@ -130,7 +130,8 @@ function createParts(config: Config, store: TrajectoryStore | null, logger: Logg
       index = { state: 'ready', value: searched.value };
       // First the version that was published last, then the first question; but no answer waits for what may take for ever.
       if (store !== null && priority !== null) {
-        const house = { policy: engine.value, priority, retriever: searched.value, store };
+        const startsWith = engine.value.engine.liveAdapter;
+        const house = { policy: engine.value, priority, retriever: searched.value, store, startsWith };
         loop = startLoop({
           open: (hooks) => openConfiguredLoop(config, house, hooks),
           onOpened: (opened) => warnOfFewQuestions(config, opened, logger),

@@ -6,10 +6,12 @@ import { createLogger } from '../../src/telemetry/index.js';
 
 const logger = createLogger({ level: 'silent' });
 let ended: Error | null;
+let isElsewhere: boolean;
 let running: number;
 let closed: number;
 beforeEach(() => {
   ended = null;
+  isElsewhere = false;
   running = 0;
   closed = 0;
 });
@@ -21,6 +23,7 @@ const loop = {
 const opened: OpenedLoop = {
   loop,
   ended: () => ended,
+  mayReturn: async () => isElsewhere,
   close: async () => {
     closed++;
   },
@@ -46,8 +49,46 @@ test('a store that is away at the start is waited for, and answers are not', asy
   expect([started.loop(), started.trouble(), running, tries]).toEqual([loop, null, 1, 4]);
   ended = new Error('the claim is gone');
   expect(started.trouble()).toBe('it has ended, as another process has it now: the claim is gone');
+  expect(started.loop()).toBeNull();
+  await sleep(50);
+  expect(tries).toBe(4);
   await started.close();
   expect(closed).toBe(1);
+});
+
+test('a loop that another process ended waits for the folder and goes on after it', async () => {
+  let tries = 0;
+  let again = (): void => {};
+  const started = start(({ onWait }) => {
+    if (++tries === 1) return Promise.resolve(opened);
+    onWait?.('another process trains there');
+    return new Promise((resolve) => {
+      again = () => resolve({ ...opened, ended: () => null });
+    });
+  });
+  await started.settled;
+  expect(started.loop()).toBe(loop);
+  isElsewhere = true;
+  ended = new Error('the claim is gone');
+  expect(started.loop()).toBeNull();
+  while (tries < 2) await sleep(5);
+  expect([closed, started.trouble()]).toEqual([1, 'it has not started: another process trains there']);
+  again();
+  while (started.loop() === null) await sleep(5);
+  expect([started.trouble(), running]).toEqual([null, 2]);
+  await started.close();
+});
+
+test('a disk that fails for a while is waited for', async () => {
+  let tries = 0;
+  const started = start(async () => {
+    if (++tries < 3) throw Object.assign(new Error('EIO: i/o error'), { code: 'EIO' });
+    return opened;
+  });
+  await started.settled;
+  while (started.loop() === null) await sleep(5);
+  expect(tries).toBe(3);
+  await started.close();
 });
 
 test('what no waiting helps is tried once', async () => {

@@ -1,6 +1,6 @@
 // The folder of a training run: run.json, checkpoints/, metrics.jsonl.
 
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { z } from 'zod';
 import { FileFormatError, IntegrityError, InvalidInputError } from '../../errors.js';
@@ -19,6 +19,8 @@ export interface RunFolder {
   readonly configDigest: string;
   /** Where the run goes on; null begins anew. */
   readonly from: Checkpoint | null;
+  /** Whether it is still this process's. */
+  isHeld(): Promise<boolean>;
   /** Gives the folder back. */
   release(): Promise<void>;
 }
@@ -105,7 +107,19 @@ async function openHeld(folder: string, options: OpenRunOptions, held: Claim): P
     await writeFileAtomic(path, `${JSON.stringify(run, null, 2)}\n`);
   }
   const metrics = join(folder, 'metrics.jsonl');
-  return { folder, checkpoints, metrics, configDigest, from, release: () => held.release(true) };
+  return {
+    folder,
+    checkpoints,
+    metrics,
+    configDigest,
+    from,
+    isHeld: () =>
+      stat(held.path).then(
+        () => true,
+        (error: NodeJS.ErrnoException) => error.code !== 'ENOENT',
+      ),
+    release: () => held.release(true),
+  };
 }
 
 async function checkIdentity(path: string, { identity, free = [] }: OpenRunOptions): Promise<void> {

@@ -1,3 +1,4 @@
+export { isLasting } from './away.js';
 export type { LoopControl, LoopTraffic } from './control.js';
 export { type FoundVersion, findVersion } from './find-version.js';
 export type { LoopOptions } from './loop-options.js';

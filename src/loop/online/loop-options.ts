@@ -14,8 +14,9 @@ export interface LoopOptions {
   readonly folder: string;
   /** Of `homeFolder(config)`. */
   readonly home: string;
-  /** Its live adapter is what the loop begins with. */
   readonly engine: Engine;
+  /** What the loop begins with: the live adapter as it is configured; by default the engine's live one. */
+  readonly startsWith?: Engine['liveAdapter'];
   readonly priority: Priority;
   readonly parts: Omit<RolloutParts, 'config'>;
   readonly store: TrajectoryStore;

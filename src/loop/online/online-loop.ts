@@ -89,8 +89,9 @@ export class OnlineLoop implements LoopControl {
     await this.#publisher.save(this.state);
   }
 
-  /** Where the next questions shall go. */
+  /** Where the next questions shall go; whoever watches no trial holds none. */
   traffic(): LoopTraffic {
+    if (this.#turns.isClosed) return { exploreShare: 0, canary: null };
     return trafficOf(this.house.settings, this.state, (version) => this.#publisher.versions.nameOf(version));
   }
 

@@ -18,6 +18,8 @@ export interface OpenedLoop {
   readonly loop: OnlineLoop;
   /** Why it has ended though nobody closed it: another process has taken it over; null: it has not. */
   ended(): Error | null;
+  /** Whether that process has the folder, so that one can wait for its end; else it works from a copy of the folder, and to take the state back would be to fight for it. */
+  mayReturn(): Promise<boolean>;
   /** Ends the work and gives the folder back. */
   close(): Promise<void>;
 }
@@ -30,7 +32,7 @@ export interface OpenedLoop {
  */
 export async function openLoop(options: LoopOptions): Promise<OpenedLoop> {
   const { engine } = options;
-  const started = engine.liveAdapter;
+  const { startsWith: started = engine.liveAdapter } = options;
   try {
     return await openFrom(options, started);
   } catch (error) {
@@ -82,6 +84,7 @@ async function openFrom(options: LoopOptions, started: Engine['liveAdapter']): P
     return {
       loop,
       ended: () => end.error,
+      mayReturn: async () => !(await held.isHeld()),
       close: async () => {
         await loop.close();
         await held.release();

@@ -7,6 +7,7 @@ import type { TrajectoryStore } from '../../trajectory/index.js';
 import type { RolloutParts } from '../offline/lock-step-rollouts.js';
 import { openRun, type RunFolder, type RunIdentity } from '../offline/run-folder.js';
 import type { LoopHouse } from './house.js';
+import { type LookSettings, lookAgain } from './look-again.js';
 import { type StartVersion, Versions } from './publish.js';
 import { readLoopState } from './state.js';
 
@@ -31,6 +32,7 @@ export async function takeFolder(
   end: End,
 ): Promise<RunFolder> {
   const { folder, onNote, onWait, signal } = options;
+  const over = new AbortController();
   let shown: Promise<void> = Promise.resolve();
   try {
     return await openRun(folder, {
@@ -40,7 +42,8 @@ export async function takeFolder(
       free: ['critic'],
       onNote,
       onWait: (reason) => {
-        shown = showLive(options, start).finally(() => onWait?.(reason));
+        const follow = { everyMs: options.config.loop.pollMs, closed: over.signal };
+        shown = followLive(options, start, follow, () => onWait?.(reason));
       },
       onLost: () => end.by(new UnavailableError(`the claim on ${folder} is gone`)),
       ...(signal === undefined ? {} : { signal }),
@@ -49,6 +52,7 @@ export async function takeFolder(
     if (!(error instanceof InvalidInputError)) throw error;
     throw new InvalidInputError(`${error.message}\n${BEGIN_ANEW}`, error.param, { cause: error });
   } finally {
+    over.abort();
     await shown;
   }
 }
@@ -81,18 +85,35 @@ export class End {
   }
 }
 
-/** Users get the version that is live by the store also while the folder is another process's. */
-async function showLive(
-  { engine, folder, parts, config, store, onFailure }: TakeFolderOptions,
+/** Users get the version that is live by the store also while the folder is another process's, which may publish others. */
+function followLive(
+  options: TakeFolderOptions,
   start: StartVersion,
+  follow: Pick<LookSettings, 'everyMs' | 'closed'>,
+  onShown: () => void,
 ): Promise<void> {
-  try {
-    const state = await readLoopState(store);
-    if (state === null || state.start !== start.version) return;
-    const serving = { ...parts, config: config.rollout };
-    const versions = new Versions({ engine, folder, serving }, start);
-    await versions.switchTo(await versions.ready(state.live));
-  } catch (error) {
-    onFailure(error as Error, 'the start under the version that is live');
-  }
+  let isFirst = true;
+  const told = (error: Error): void => options.onFailure(error, 'the start under the version that is live');
+  return lookAgain(
+    async () => {
+      await showLive(options, start, follow.closed).finally(() => {
+        if (isFirst) onShown();
+        isFirst = false;
+      });
+    },
+    { ...follow, onFailure: told },
+  );
+}
+
+async function showLive(
+  { engine, folder, parts, config, store }: TakeFolderOptions,
+  start: StartVersion,
+  closed: AbortSignal,
+): Promise<void> {
+  const state = await readLoopState(store);
+  if (state === null || state.start !== start.version) return;
+  const versions = new Versions({ engine, folder, serving: { ...parts, config: config.rollout } }, start);
+  const name = await versions.ready(state.live);
+  // From then on it is for the loop to say.
+  if (!closed.aborted) await versions.switchTo(name);
 }

@@ -62,12 +62,12 @@ export function adminRoutes(context: ServerContext, keys: KeyRing): Router {
   return router;
 }
 
-function loopOf({ loop }: ServerContext): LoopControl {
+function loopOf({ loop, loopTrouble }: ServerContext): LoopControl {
   const found = loop();
   if (found === null)
     throw new RequestError(
       'route_not_found',
-      'no loop runs here: loop.enabled is false, or it is still starting',
+      `no loop runs here: ${loopTrouble() ?? 'loop.enabled is false'}`,
     );
   return found;
 }

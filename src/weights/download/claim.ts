@@ -75,12 +75,13 @@ export async function claimUnlessDone(
   options: ClaimOptions & { readonly isDone: () => Promise<boolean> },
 ): Promise<Claim | null> {
   const { folder, key, signal, staleMs = STALE_MS } = options;
-  await mkdir(folder, { recursive: true });
   const watch = new Watch(staleMs);
   const mayLive = (claim: Sighting): boolean => ownerMayLive(claim, () => !watch.isQuiet(claim));
   for (let told = false; ; ) {
     if (signal?.aborted) throw new CancelledError();
     if (await options.isDone()) return null;
+    // Somebody may move it away while one waits.
+    await mkdir(folder, { recursive: true });
     const found = await findClaims(folder, key, mayLive);
     if (!found.some(({ live }) => live)) {
       const taken = await take(options, found);

@@ -124,6 +124,7 @@ test('a store that is away at the start: the loop starts when it comes, under th
       return {
         loop: { runInBackground: () => {} } as RunningHouse['loop'],
         ended: () => null,
+        mayReturn: async () => false,
         close: async () => {},
       };
     },
