@@ -130,12 +130,14 @@ export class OnlineLoop implements LoopControl {
   }
 
   async resume(): Promise<LoopStatus> {
-    const resumed = this.#turns.take(async () => {
-      if (this.state.name !== 'paused') return;
-      this.#failures.forgive();
-      await this.#book.move('resume', { pausedFor: null });
-    });
-    await unlessStuck(resumed, this.house.store);
+    await this.#order(
+      (work) => this.#turns.take(work),
+      async () => {
+        if (this.state.name !== 'paused') return;
+        this.#failures.forgive();
+        await this.#book.move('resume', { pausedFor: null });
+      },
+    );
     this.#turns.wake();
     return this.status();
   }
@@ -326,7 +328,20 @@ export class OnlineLoop implements LoopControl {
   }
 
   async #interrupt(order: () => Promise<void>): Promise<LoopStatus> {
-    await unlessStuck(this.#turns.interrupt(order), this.house.store);
+    await this.#order((work) => this.#turns.interrupt(work), order);
     return this.status();
+  }
+
+  /** Says what it waits for where its turn does not come. */
+  async #order(
+    turn: (work: () => Promise<void>) => Promise<void>,
+    order: () => Promise<void>,
+  ): Promise<void> {
+    let hasBegun = false;
+    const work = turn(() => {
+      hasBegun = true;
+      return order();
+    });
+    await unlessStuck(work, this.house.store, { waitsFor: () => (hasBegun ? null : this.state.name) });
   }
 }

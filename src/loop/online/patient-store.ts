@@ -56,19 +56,29 @@ async function unlessAborted(answer: Promise<unknown>, signal: AbortSignal): Pro
 const LOOK_MS = 100;
 /** Trouble of the store that an order waits for. */
 const ORDER_MS = 5_000;
+/** A micro-batch under way ends first; what takes longer may take for ever. */
+const TURN_MS = 30_000;
+
+export interface Patience {
+  readonly ms?: number;
+  /** What the order waits for before it begins, in words; null: it has begun, or may wait for as long as it takes. */
+  readonly waitsFor?: () => string | null;
+  readonly turnMs?: number;
+}
 
 /**
- * What an order leads to, where the store lets it be written down.
- * @throws {UnavailableError} the store has been in trouble for `patienceMs`; the work goes on by itself
+ * What an order leads to, where it gets its turn and the store lets it be written down.
+ * @throws {UnavailableError} the store has been in trouble for too long, or something else does not let it begin; the work goes on by itself
  */
 export async function unlessStuck<T>(
   work: Promise<T>,
   store: Pick<TrajectoryStore, 'health'>,
-  patienceMs = ORDER_MS,
+  { ms: patienceMs = ORDER_MS, turnMs = TURN_MS, waitsFor = () => null }: Patience = {},
 ): Promise<T> {
   const over = new AbortController();
   const stuck = async (): Promise<never> => {
-    for (let since = performance.now(); ; ) {
+    const began = performance.now();
+    for (let since = began; ; ) {
       await sleep(LOOK_MS, undefined, { signal: over.signal, ref: false });
       const { trouble } = store.health();
       if (trouble === null) since = performance.now();
@@ -76,6 +86,9 @@ export async function unlessStuck<T>(
         throw new UnavailableError(
           `the store is away (${trouble}): the order is carried out as soon as it is back`,
         );
+      const before = waitsFor();
+      if (before !== null && performance.now() - began >= turnMs)
+        throw new UnavailableError(`the loop is still ${before}: the order is carried out when that ends`);
     }
   };
   try {

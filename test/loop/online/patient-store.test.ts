@@ -44,7 +44,15 @@ test('once the loop has closed nothing waits for a store that does not answer; w
 
 test('an order waits for slow work, and not for a store in trouble', async () => {
   const slow = new Promise((resolve) => setTimeout(() => resolve('done'), 400));
-  expect(await unlessStuck(slow, { health: () => health(null) }, 100)).toBe('done');
-  const stuck = unlessStuck(never(), { health: () => health('disk full') }, 100);
+  expect(await unlessStuck(slow, { health: () => health(null) }, { ms: 100 })).toBe('done');
+  const stuck = unlessStuck(never(), { health: () => health('disk full') }, { ms: 100 });
   await expect(stuck).rejects.toThrow('the store is away (disk full): the order is carried out');
+});
+
+test('an order whose turn does not come says what it waits for; one that has begun may take its time', async () => {
+  const sound = { health: () => health(null) };
+  const behind = unlessStuck(never(), sound, { turnMs: 100, waitsFor: () => 'rolling' });
+  await expect(behind).rejects.toThrow('the loop is still rolling: the order is carried out when that ends');
+  const slow = new Promise((resolve) => setTimeout(() => resolve('done'), 400));
+  expect(await unlessStuck(slow, sound, { turnMs: 100, waitsFor: () => null })).toBe('done');
 });

@@ -221,15 +221,16 @@ describe('custom module', () => {
   });
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  function load(source: string): string {
+  /** @param how  arguments of `loadModuleScorer` and of `score` behind the first */
+  function load(source: string, how = { timeoutMs: 60_000, abortMs: 60_000 }): string {
     const file = join(folder, 'mine.mjs');
     writeFileSync(file, source);
     const program = `
       const { loadModuleScorer } = await import(${JSON.stringify(dist)});
       try {
-        const scorer = await loadModuleScorer(${JSON.stringify(file)});
+        const scorer = await loadModuleScorer(${JSON.stringify(file)}, ${how.timeoutMs});
         const items = [{ id: 'a', answer: 'Paris' }, { id: 'b', answer: null }];
-        console.log(JSON.stringify(await scorer.score(items)), scorer.name.includes('#'));
+        console.log(JSON.stringify(await scorer.score(items, AbortSignal.timeout(${how.abortMs}))), scorer.name.includes('#'));
       } catch (error) { console.log(error.code + ': ' + error.message); }`;
     return execFileSync(process.execPath, ['--input-type=module', '-e', program], {
       encoding: 'utf8',
@@ -248,5 +249,13 @@ describe('custom module', () => {
     ['export default (', 'config_invalid'],
   ])('%s', (source, expected) => {
     expect(load(source)).toContain(expected);
+  });
+
+  test('one that never answers is waited for in vain: so long as it may take, and no longer than the signal lets it', () => {
+    const never = 'export default () => new Promise(() => {})';
+    expect(load(never, { timeoutMs: 100, abortMs: 60_000 })).toMatch(
+      /unavailable: .*no answer within 100 ms/,
+    );
+    expect(load(never, { timeoutMs: 60_000, abortMs: 100 })).toContain('cancelled');
   });
 });
