@@ -45,6 +45,8 @@ test('the split is the one that was agreed on', () => {
   expect(isValidation('triviaqa-f7f78669de417177')).toBe(true);
   expect(isValidation('popqa-1141769-22-1189033')).toBe(true);
   expect(isValidation('2wikimultihopqa-91d1409a08a111ebbd79ac1f6bf848b6')).toBe(false);
+  // 19 and 20 of 100.
+  expect([isValidation('id-250'), isValidation('id-148')]).toEqual([true, false]);
   expect(partOf('nq-b3b8f041f2d0354f')).toBe('validation');
 });
 

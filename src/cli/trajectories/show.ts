@@ -83,8 +83,8 @@ function feedbackLine({ createdAt, keyId, role, ...said }: FeedbackEntry): strin
   return `feedback  ${new Date(createdAt).toISOString()} by ${keyId} (${role}): ${parts.join(', ')}`;
 }
 
-/** Stretches of one origin, decoded together. */
-function colouredText(record: TrajectoryRecord, tokenizer: Tokenizer | null): string {
+/** Stretches of one origin, decoded together. @param tokenizer  null: it is not known, and numbers stand for tokens */
+export function colouredText(record: TrajectoryRecord, tokenizer: Tokenizer | null): string {
   const parts: string[] = [];
   for (let start = 0; start < record.tokenIds.length; ) {
     const origin = record.origin[start] as TokenOrigin;
@@ -98,7 +98,8 @@ function colouredText(record: TrajectoryRecord, tokenizer: Tokenizer | null): st
   return parts.join('\n');
 }
 
-function tokenTable(record: TrajectoryRecord, tokenizer: Tokenizer | null): string {
+/** A line for each token, after a header; numbers and version of those that were sampled. */
+export function tokenTable(record: TrajectoryRecord, tokenizer: Tokenizer | null): string {
   const versionAt = (at: number): string =>
     record.versions.find(({ start, end }) => at >= start && at < end)?.adapterVersion.slice(0, 12) ?? '-';
   const rows = record.tokenIds.map((id, at) => {

@@ -14,7 +14,11 @@ import { PASSAGES } from '../../support/rollout-kit.js';
 import { createScriptedGenerator, scriptOf } from '../../support/scripted-generator.js';
 
 /** @param fails  by query */
-function houseOf(fails: (query: string) => boolean, searchPausesMs: readonly number[] = [1, 1, 1]) {
+function houseOf(
+  fails: (query: string) => boolean,
+  searchPausesMs: readonly number[] = [1, 1, 1],
+  beforeToken: () => Promise<void> | void = () => {},
+) {
   const tokenizer = createPieceTokenizer();
   const memory = createMemoryRetriever({ passages: PASSAGES });
   const retriever: Retriever = {
@@ -28,9 +32,11 @@ function houseOf(fails: (query: string) => boolean, searchPausesMs: readonly num
     tokenizer,
     policy: scriptOf(tokenizer, ['<search>capital of Portugal</search>', '<answer>Lisbon</answer>']),
     eosTokenIds: [tokenizer.endId],
+    beforeToken,
   });
   const config = { ...configSchema.parse({}).rollout, retrieverRetries: 0 };
   return {
+    generator,
     priority: createPriority(generator, { idleMs: 0, patienceMs: null }),
     parts: { retriever, tokenizer, config, prompts: loadPrompts({ prompt: 'search-r1' }) },
     topK: 1,
@@ -93,4 +99,34 @@ test('waiting for searches ends with the round', async () => {
   );
   setTimeout(() => stop.abort(), 20);
   await expect(rolled).rejects.toThrow('cancelled');
+});
+
+test('a rollout that a user sent away is begun anew with the same seed, and nothing of it is lost', async () => {
+  const undisturbed = houseOf(() => false);
+  const [expected] = await rollIdle(undisturbed, [job], never);
+  // In the first turn, and in the one after a search.
+  const visits = [2, 18];
+  let sampled = 0;
+  const house = houseOf(
+    () => false,
+    [],
+    async () => {
+      if (visits.includes(++sampled)) (await house.priority.users.open()).close();
+    },
+  );
+  const done: number[] = [];
+  const [record] = await rollIdle(house, [job], never, (count) => done.push(count));
+  expect(house.priority.yields).toBe(2);
+  const timeless = (made: typeof record) => ({
+    ...made,
+    createdAt: 0,
+    searches: made?.searches.map((search) => ({ ...search, durationMs: 0 })),
+  });
+  expect(timeless(record)).toEqual(timeless(expected));
+  expect(done).toEqual([1]);
+  // One turn, two, and two again: each try from the same seed on.
+  expect(house.generator.turns).toHaveLength(5);
+  const seeds = ({ generator }: typeof house) => generator.opened.flatMap(({ seed }) => seed ?? []);
+  expect(seeds(undisturbed)).toHaveLength(1);
+  expect(seeds(house)).toEqual(Array(3).fill(seeds(undisturbed)[0]));
 });
