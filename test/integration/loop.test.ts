@@ -157,6 +157,16 @@ test('the response says the version; the receipt says where it comes from', asyn
   expect(news[0]).toMatchObject({ event: 'published', version: published });
 });
 
+test('the list of models has it at once, and says that it answers', async () => {
+  const { data } = (await (await fetch(`${house.url}/v1/models`)).json()) as {
+    data: { id: string; searchloop: { adapter_version: string } }[];
+  };
+  const versions = new Map(data.map(({ id, searchloop }) => [id, searchloop.adapter_version]));
+  expect(versions.get('searchloop')).toBe(published);
+  expect(versions.get(`searchloop@loop-${published.slice(0, 16)}`)).toBe(published);
+  expect(versions.get('searchloop@base')).toBe('base');
+});
+
 test('a restart comes up with the published version; what is half-written is ignored and reported', async () => {
   await house.close();
   const left = join(home, 'data', 'loop', 'versions', '.partial-0000');

@@ -134,6 +134,7 @@ test('training goes on during a trial; what then breaks a limit goes back to wha
   const after = house.loop.status();
   expect(after.last_gate?.tests.find(({ name }) => name === 'kl')?.passed).toBe(false);
   expect(after).toMatchObject({ live: trial, candidate: trial, counts: { refused: 1 } });
+  expect(house.notes.join('\n')).toContain(`refused: ${ahead.candidate?.slice(0, 12)}`);
 });
 
 test('users who leave no pause do not keep a bad version on trial, nor does a pause of the loop', async () => {
