@@ -1,9 +1,7 @@
 // What is kept of one question: small enough for a line, complete enough for every table.
 
 import { z } from 'zod';
-import type { TrajectoryStop } from '../trajectory/index.js';
-
-const STOPS = ['answer', 'length', 'budget', 'cancelled', 'stop'] as const satisfies TrajectoryStop[];
+import { trajectoryRecordSchema } from '../trajectory/index.js';
 
 export const questionResult = z.strictObject({
   id: z.string(),
@@ -30,7 +28,7 @@ export const questionResult = z.strictObject({
   injectedTokens: z.number(),
   completionTokens: z.number(),
   seconds: z.number(),
-  stop: z.enum(STOPS),
+  stop: trajectoryRecordSchema.shape.stop,
   adapterVersion: z.string(),
 });
 

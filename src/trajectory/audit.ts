@@ -4,7 +4,7 @@
 import type { Tokenizer } from '../tokenizer/index.js';
 import { extractAnswer } from './answer.js';
 import { insideInformation } from './information.js';
-import type { TokenOrigin, TrajectoryRecord } from './record.js';
+import { type TokenOrigin, type TrajectoryRecord, tokenOriginSchema } from './record.js';
 import { sampledText } from './sampled-text.js';
 
 export type AuditRule =
@@ -33,7 +33,7 @@ type Check = (record: TrajectoryRecord, tokenizer: Tokenizer, report: Report) =>
 /** Methods whose answer stands between answer tags; the others show the whole text. */
 const TAGGED_METHODS: ReadonlySet<string> = new Set(['search-r1', 'cot']);
 
-const ORIGINS: ReadonlySet<TokenOrigin> = new Set(['prompt', 'policy', 'policyInformation', 'environment']);
+const ORIGINS: ReadonlySet<TokenOrigin> = new Set(tokenOriginSchema.options);
 
 const isSampled = (origin: TokenOrigin | undefined): boolean =>
   origin === 'policy' || origin === 'policyInformation';

@@ -25,7 +25,15 @@ export {
   importLine,
 } from './export/line.js';
 export { insideInformation } from './information.js';
-export type * from './record.js';
+export {
+  type ObservationRecord,
+  type SearchRecord,
+  type TokenOrigin,
+  type TrajectoryRecord,
+  type TrajectoryStop,
+  trajectoryRecordSchema,
+  type VersionSpan,
+} from './record.js';
 export {
   createSampledText,
   PROTOCOL_TAGS,

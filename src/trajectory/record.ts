@@ -1,82 +1,101 @@
-// One rollout as aligned arrays; no split into prompt and completion (protocol: invariants of a trajectory).
+// One rollout as aligned arrays; no split into prompt and completion (protocol: invariants of a trajectory). The types
+// are those of the schemas that read a record from a file.
+
+import { z } from 'zod';
+
+const index = z.int().min(0);
+const range = z.tuple([index, index]);
 
 /**
  * Where a token came from. `policyInformation`: sampled inside a self-written information block; it has a
  * log-probability and a version but no loss.
  */
-export type TokenOrigin = 'prompt' | 'policy' | 'policyInformation' | 'environment';
+export const tokenOriginSchema = z.enum(['prompt', 'policy', 'policyInformation', 'environment']);
 
-export interface VersionSpan {
+const versionSpanSchema = z.object({
   /** Token range [start, end) that this adapter version sampled or read. */
-  readonly start: number;
-  readonly end: number;
-  readonly adapterVersion: string;
-}
+  start: index,
+  end: index,
+  adapterVersion: z.string(),
+});
 
-export interface SearchRecord {
-  readonly query: string;
-  readonly passageIds: readonly string[];
-  readonly scores: readonly number[];
-  readonly durationMs: number;
-  readonly error: string | null;
+const searchSchema = z.object({
+  query: z.string(),
+  passageIds: z.array(z.string()),
+  scores: z.array(z.number()),
+  durationMs: z.number(),
+  error: z.string().nullable(),
   /** The same query was asked earlier in this rollout. */
-  readonly duplicate: boolean;
+  duplicate: z.boolean(),
   /** Token range [start, end) of the observation that holds the passages. */
-  readonly observation: readonly [number, number];
-}
+  observation: range,
+});
 
-export interface ObservationRecord {
-  readonly kind: 'search' | 'corrective' | 'failure' | 'budget' | 'forced';
+const observationSchema = z.object({
+  kind: z.enum(['search', 'corrective', 'failure', 'budget', 'forced']),
   /** Token range [start, end). */
-  readonly range: readonly [number, number];
+  range,
   /** Decoding of exactly those ids. */
-  readonly text: string;
-}
+  text: z.string(),
+});
 
 /**
  * Why the rollout ended. `answer`: the policy finished its answer; `stop`: a stop string or token of the
  * request, or an answer that was shown and then broke the protocol; `length`: a token limit or a full
  * sequence; `budget`: no answer within the action budget; `cancelled`: the caller went away.
  */
-export type TrajectoryStop = 'answer' | 'length' | 'budget' | 'cancelled' | 'stop';
+const stopSchema = z.enum(['answer', 'length', 'budget', 'cancelled', 'stop']);
 
-export interface TrajectoryRecord {
-  readonly id: string;
+/** What a record has to look like to be read at all. Whether it is sound is the audit's question. */
+export const trajectoryRecordSchema = z.object({
+  id: z.string(),
   /** Milliseconds since 1970. */
-  readonly createdAt: number;
-  readonly method: string;
-  readonly promptTemplateDigest: string;
-  readonly modelDigest: string;
-  readonly indexSnapshotId: string | null;
-  readonly sampling: Readonly<Record<string, unknown>>;
-  readonly seed: number | null;
-  readonly groupId: string | null;
+  createdAt: z.int(),
+  method: z.string(),
+  promptTemplateDigest: z.string(),
+  modelDigest: z.string(),
+  indexSnapshotId: z.string().nullable(),
+  sampling: z.record(z.string(), z.unknown()),
+  seed: z.number().nullable(),
+  groupId: z.string().nullable(),
 
-  /** All four have length T. */
-  readonly tokenIds: readonly number[];
-  readonly origin: readonly TokenOrigin[];
+  /** The five aligned arrays, all of length T. */
+  tokenIds: z.array(index),
+  origin: z.array(tokenOriginSchema),
   /** 1 exactly where origin is `policy`. */
-  readonly lossMask: readonly (0 | 1)[];
+  lossMask: z.array(z.literal([0, 1])),
   /** Nats under the raw policy; 0 where the token was not sampled. */
-  readonly logprobs: readonly number[];
+  logprobs: z.array(z.number()),
   /** Nats under the sampling distribution; 0 where the token was not sampled. */
-  readonly samplingLogprobs: readonly number[];
+  samplingLogprobs: z.array(z.number()),
 
-  readonly versions: readonly VersionSpan[];
+  versions: z.array(versionSpanSchema),
   /** Token index at which each policy turn begins. */
-  readonly turnStarts: readonly number[];
-  readonly searches: readonly SearchRecord[];
-  readonly observations: readonly ObservationRecord[];
-  readonly question: string;
+  turnStarts: z.array(index),
+  searches: z.array(searchSchema),
+  observations: z.array(observationSchema),
+  question: z.string(),
   /**
    * The answer that was shown; null when there is none. Where `stop` is `answer` and nothing was forced, a
    * method with answer tags has exactly the text between the tags of its last turn here.
    */
-  readonly answer: string | null;
-  readonly stop: TrajectoryStop;
-  readonly validActions: number;
-  readonly invalidActions: number;
-  readonly duplicateSearches: number;
+  answer: z.string().nullable(),
+  stop: stopSchema,
+  validActions: index,
+  invalidActions: index,
+  duplicateSearches: index,
   /** The environment opened the answer (rule 11). */
-  readonly forced: boolean;
-}
+  forced: z.boolean(),
+});
+
+/** Records are read, never changed. */
+type Unchanging<Value> = Value extends object
+  ? { readonly [Key in keyof Value]: Unchanging<Value[Key]> }
+  : Value;
+
+export type TokenOrigin = z.infer<typeof tokenOriginSchema>;
+export type VersionSpan = Unchanging<z.infer<typeof versionSpanSchema>>;
+export type SearchRecord = Unchanging<z.infer<typeof searchSchema>>;
+export type ObservationRecord = Unchanging<z.infer<typeof observationSchema>>;
+export type TrajectoryStop = z.infer<typeof stopSchema>;
+export type TrajectoryRecord = Unchanging<z.infer<typeof trajectoryRecordSchema>>;

@@ -1,28 +1,37 @@
 import { z } from 'zod';
 import { FileFormatError } from '../../errors.js';
-import type { TrajectoryRecord } from '../../trajectory/index.js';
+import { type TrajectoryRecord, trajectoryRecordSchema } from '../../trajectory/index.js';
 import { readJsonLines } from '../../util/json-lines.js';
 
-/** One trajectory to learn from, with the question it belongs to. */
-export interface WarmStartLine {
-  readonly questionId: string;
-  readonly dataset: string;
-  readonly goldenAnswers: readonly string[];
-  /** Which script wrote it; `rag` and `direct` for the rivals. */
-  readonly kind: string;
-  /** Digest of everything that shaped it but the question. */
-  readonly settingsDigest: string;
-  readonly record: TrajectoryRecord;
-}
+const ALIGNED = ['origin', 'lossMask', 'logprobs', 'samplingLogprobs'] as const;
 
-const lineShape = z.looseObject({
+const alignedRecord = trajectoryRecordSchema.superRefine((record, context) => {
+  const { length } = record.tokenIds;
+  for (const name of ALIGNED)
+    if (record[name].length !== length)
+      context.addIssue({
+        code: 'custom',
+        path: [name],
+        message: `expected ${length} entries, as many as tokenIds, got ${record[name].length}`,
+      });
+});
+
+const lineSchema = z.object({
   questionId: z.string(),
   dataset: z.string(),
   goldenAnswers: z.array(z.string()),
+  /** Which script wrote it; `rag` and `direct` for the rivals. */
   kind: z.string(),
+  /** Digest of everything that shaped it but the question. */
   settingsDigest: z.string(),
-  record: z.looseObject({ tokenIds: z.array(z.number()), lossMask: z.array(z.number()) }),
+  record: alignedRecord,
 });
+
+/** One trajectory to learn from, with the question it belongs to. */
+export type WarmStartLine = Omit<z.infer<typeof lineSchema>, 'record' | 'goldenAnswers'> & {
+  readonly goldenAnswers: readonly string[];
+  readonly record: TrajectoryRecord;
+};
 
 /**
  * Trajectories of a warm-start file, in its order.
@@ -31,9 +40,9 @@ const lineShape = z.looseObject({
 export async function readWarmStart(path: string): Promise<WarmStartLine[]> {
   const lines: WarmStartLine[] = [];
   for await (const { value, line } of readJsonLines(path)) {
-    const parsed = lineShape.safeParse(value);
+    const parsed = lineSchema.safeParse(value);
     if (!parsed.success) throw new FileFormatError(`${path}, line ${line}: ${z.prettifyError(parsed.error)}`);
-    lines.push(parsed.data as unknown as WarmStartLine);
+    lines.push(parsed.data);
   }
   return lines;
 }

@@ -3,7 +3,12 @@
 
 import { z } from 'zod';
 import { InvalidInputError } from '../../errors.js';
-import type { TokenOrigin, TrajectoryRecord } from '../record.js';
+import {
+  type TokenOrigin,
+  type TrajectoryRecord,
+  tokenOriginSchema,
+  trajectoryRecordSchema,
+} from '../record.js';
 import { type Label, labelOf } from '../store/label.js';
 import type { FeedbackEntry, Grade, RecordNotes, StoredMessage, StoredTrajectory } from '../store/types.js';
 
@@ -110,8 +115,7 @@ function realText(value: number | readonly number[] | null): string {
   return /^-?\d+$/.test(text) ? `${text}.0` : text;
 }
 
-const ids = z.array(z.number().int().min(0));
-const nats = z.array(z.number());
+const { shape } = trajectoryRecordSchema;
 /** Names and ids. PostgreSQL has no text with a NUL in it. */
 const text = z
   .string()
@@ -120,52 +124,30 @@ const text = z
   .regex(/^[^\0]*$/, 'expected no NUL character');
 const line = z.object({
   id: text,
-  question: z.string(),
+  question: shape.question,
   messages: z.array(z.object({ role: z.string(), content: z.string() })),
-  answer: z.string().nullable(),
-  input_ids: ids,
-  completion_mask: z.array(z.union([z.literal(0), z.literal(1)])),
-  logprobs: nats,
-  sampling_logprobs: nats,
+  answer: shape.answer,
+  input_ids: shape.tokenIds,
+  completion_mask: shape.lossMask,
+  logprobs: shape.logprobs,
+  sampling_logprobs: shape.samplingLogprobs,
   searchloop: z.string(),
 });
 
-const range = z.tuple([z.number().int().min(0), z.number().int().min(0)]);
-const rest = z.object({
-  createdAt: z.number().int(),
+/** Of a record what the line does not hold under names of its own. */
+const fields = trajectoryRecordSchema.omit({
+  id: true,
+  question: true,
+  answer: true,
+  tokenIds: true,
+  origin: true,
+  lossMask: true,
+  logprobs: true,
+  samplingLogprobs: true,
+});
+const rest = fields.extend({
   method: text,
-  promptTemplateDigest: z.string(),
-  modelDigest: z.string(),
-  indexSnapshotId: z.string().nullable(),
-  sampling: z.record(z.string(), z.unknown()),
-  seed: z.number().nullable(),
-  groupId: z.string().nullable(),
-  versions: z.array(z.object({ start: z.number(), end: z.number(), adapterVersion: z.string() })),
-  turnStarts: ids,
-  searches: z.array(
-    z.object({
-      query: z.string(),
-      passageIds: z.array(z.string()),
-      scores: z.array(z.number()),
-      durationMs: z.number(),
-      error: z.string().nullable(),
-      duplicate: z.boolean(),
-      observation: range,
-    }),
-  ),
-  observations: z.array(
-    z.object({
-      kind: z.enum(['search', 'corrective', 'failure', 'budget', 'forced']),
-      range,
-      text: z.string(),
-    }),
-  ),
-  stop: z.enum(['answer', 'length', 'budget', 'cancelled', 'stop']),
-  validActions: z.number(),
-  invalidActions: z.number(),
-  duplicateSearches: z.number(),
-  forced: z.boolean(),
-  runs: z.array(z.tuple([z.string(), z.number().int().min(1)])),
+  runs: z.array(z.tuple([tokenOriginSchema, z.number().int().min(1)])),
   notes: z.object({
     source: z.enum(['serve', 'explore', 'train', 'import']),
     askedToStore: z.boolean(),
@@ -215,7 +197,7 @@ export function importLine(source: string, where: string): ImportedTrajectory {
       question: outer.question,
       answer: outer.answer,
       tokenIds: outer.input_ids,
-      origin: runs.flatMap(([origin, count]) => new Array<TokenOrigin>(count).fill(origin as TokenOrigin)),
+      origin: runs.flatMap(([origin, count]) => new Array<TokenOrigin>(count).fill(origin)),
       lossMask: outer.completion_mask,
       logprobs: outer.logprobs,
       samplingLogprobs: outer.sampling_logprobs,

@@ -81,6 +81,14 @@ test('lines from before rollouts knew their origin have none', () => {
 
 const good = (): Record<string, unknown> => ({ ...exportLine(stored('a', 1), []) });
 
+function withRest(changes: object): string {
+  const line = good();
+  return JSON.stringify({
+    ...line,
+    searchloop: JSON.stringify({ ...JSON.parse(line.searchloop as string), ...changes }),
+  });
+}
+
 test.each([
   ['not JSON', () => '{', 'expected JSON'],
   ['no object', () => '[]', 'line 7'],
@@ -88,6 +96,9 @@ test.each([
   ['a mask of other numbers', () => JSON.stringify({ ...good(), completion_mask: [2] }), 'completion_mask'],
   ['a rest that is no JSON', () => JSON.stringify({ ...good(), searchloop: '{' }), 'searchloop'],
   ['a rest without its fields', () => JSON.stringify({ ...good(), searchloop: '{}' }), 'searchloop'],
+  ['a run of an origin that there is not', () => withRest({ runs: [['elsewhere', 1]] }), 'runs.0.0'],
+  ['a search without its passages', () => withRest({ searches: [{}] }), 'searches.0'],
+  ['a method without a name', () => withRest({ method: '' }), 'method'],
   ['an id with a NUL', () => JSON.stringify({ ...good(), id: 'a\0' }), 'no NUL'],
   ['fewer ids than runs', () => JSON.stringify({ ...good(), input_ids: [1] }), 'runs covers'],
 ])('%s is refused, and the line is named', (_name, line, message) => {
