@@ -30,9 +30,9 @@ export {
   rewardOf,
   scoreRecord,
 } from './reward.js';
+export { ScorerAwayError } from './scorers/ask-scorer.js';
 export { createHttpScorer, type HttpScorerOptions } from './scorers/http-scorer.js';
 export { createJudge, type JudgeOptions } from './scorers/judge.js';
 export { loadModuleScorer, type ScoreFunction } from './scorers/module-scorer.js';
 export { openScorers, type Scorers } from './scorers/open-scorers.js';
-export { ScorerAwayError } from './scorers/post-json.js';
 export type { ScoredItem, Scorer } from './scorers/scorer.js';

@@ -1,9 +1,9 @@
 // One search of a rollout (protocol, section 1, rules 5 and 6): a repeated query is answered from memory, a
 // failure is tried again with growing pauses and then reported, never thrown.
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import { CancelledError } from '../errors.js';
 import type { Passage, Retriever } from '../retrieval/index.js';
+import { retried } from '../util/retried.js';
 
 export interface SearchOutcome {
   readonly query: string;
@@ -48,25 +48,16 @@ async function searchWithRetries(
   query: string,
   options: SearcherOptions,
 ): Promise<{ passages: readonly Passage[]; error: string | null }> {
-  const { retriever, topK, signal } = options;
-  for (let attempt = 0; ; attempt++) {
-    if (signal?.aborted) throw new CancelledError();
-    try {
-      const [passages] = await retriever.search([query], topK, signal === undefined ? {} : { signal });
-      return { passages: passages ?? [], error: null };
-    } catch (error) {
-      if (error instanceof CancelledError || signal?.aborted) throw new CancelledError();
-      if (attempt >= options.retries)
-        return { passages: [], error: error instanceof Error ? error.message : String(error) };
-    }
-    await pause(options.retryDelayMs * 2 ** attempt, signal);
-  }
-}
-
-async function pause(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
+  const { retriever, topK, retries, retryDelayMs: pauseMs, signal } = options;
   try {
-    await sleep(milliseconds, undefined, signal === undefined ? {} : { signal });
-  } catch {
-    throw new CancelledError();
+    const [passages] = await retried(() => retriever.search([query], topK, { signal }), {
+      retries,
+      pauseMs,
+      signal,
+    });
+    return { passages: passages ?? [], error: null };
+  } catch (error) {
+    if (error instanceof CancelledError) throw error;
+    return { passages: [], error: error instanceof Error ? error.message : String(error) };
   }
 }

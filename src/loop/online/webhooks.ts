@@ -1,6 +1,7 @@
 // Tells others what became of versions. Nothing waits for it, and a receiver that is away costs nothing but its news.
 
-import { setTimeout as sleep } from 'node:timers/promises';
+import { postJson } from '../../util/http.js';
+import { retried } from '../../util/retried.js';
 
 export interface LoopNews {
   readonly event: 'published' | 'refused' | 'rolled_back' | 'paused';
@@ -21,7 +22,8 @@ export interface WebhookOptions {
   readonly retryMs?: number;
 }
 
-const TRIES = 3;
+const RETRIES = 2;
+const HEADERS = { 'user-agent': 'searchloop' };
 
 /** @returns resolves when all receivers have it or were given up; never rejects */
 export async function sendNews(news: LoopNews, options: WebhookOptions): Promise<void> {
@@ -44,23 +46,12 @@ async function sendTo(
   news: LoopNews,
   { timeoutMs = 5000, retryMs = 1000, onFailure }: WebhookOptions,
 ): Promise<void> {
-  for (let tries = 1; ; tries++) {
-    try {
-      const answer = await fetch(url, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', 'user-agent': 'searchloop' },
-        body: JSON.stringify({ object: 'loop.event', ...news }),
-        redirect: 'error',
-        signal: AbortSignal.timeout(timeoutMs),
-      });
-      if (answer.ok) return;
-      throw new Error(`status ${answer.status}`);
-    } catch (error) {
-      if (tries >= TRIES) {
-        onFailure(url, error as Error);
-        return;
-      }
-      await sleep(retryMs * 2 ** (tries - 1), undefined, { ref: false });
-    }
-  }
+  const body = { object: 'loop.event', ...news };
+  const deliver = async (): Promise<void> => {
+    const { ok, status } = await postJson(url, body, { headers: HEADERS, timeoutMs });
+    if (!ok) throw new Error(`status ${status}`);
+  };
+  await retried(deliver, { retries: RETRIES, pauseMs: retryMs, ref: false }).catch((error) =>
+    onFailure(url, error),
+  );
 }

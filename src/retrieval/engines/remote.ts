@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { CancelledError, RetrievalError } from '../../errors.js';
+import { RetrievalError } from '../../errors.js';
 import { sha256Hex } from '../../util/digest.js';
+import { NoAnswerError, postJson } from '../../util/http.js';
 import type { Passage, Retriever } from '../retriever.js';
 import { splitContents } from '../search-r1-document.js';
 
@@ -62,42 +63,16 @@ async function post(
   url: URL,
   queries: readonly string[],
   k: number,
-  options: RemoteOptions,
+  { timeoutMs, maxAnswerBytes: maxBytes = DEFAULT_MAX_ANSWER_BYTES }: RemoteOptions,
   signal: AbortSignal | undefined,
 ): Promise<Passage[][]> {
-  const timeout = AbortSignal.timeout(options.timeoutMs);
-  try {
-    const response = await fetch(url, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ queries, topk: k, return_scores: true }),
-      redirect: 'error',
-      signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
-    });
-    const text = await readText(response, options.maxAnswerBytes ?? DEFAULT_MAX_ANSWER_BYTES);
-    if (!response.ok) throw new RetrievalError(`${url.href}: answered ${response.status}`);
-    return parseAnswer(text, queries.length, url.href);
-  } catch (error) {
-    if (signal?.aborted) throw new CancelledError();
-    if (error instanceof RetrievalError) throw error;
-    if (timeout.aborted)
-      throw new RetrievalError(`${url.href}: no answer within ${options.timeoutMs} ms`, { cause: error });
-    const { message, cause } = error as Error & { cause?: { message?: string } };
-    const reason = cause?.message === undefined ? message : `${message}: ${cause.message}`;
-    throw new RetrievalError(`${url.href}: ${reason}`, { cause: error });
-  }
-}
-
-async function readText(response: Response, limit: number): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = '';
-  let bytes = 0;
-  for await (const chunk of response.body ?? []) {
-    bytes += (chunk as Uint8Array).length;
-    if (bytes > limit) throw new RetrievalError(`${response.url}: the answer has more than ${limit} bytes`);
-    text += decoder.decode(chunk as Uint8Array, { stream: true });
-  }
-  return text + decoder.decode();
+  const body = { queries, topk: k, return_scores: true };
+  const { ok, status, text } = await postJson(url, body, { timeoutMs, maxBytes, signal }).catch((cause) => {
+    if (!(cause instanceof NoAnswerError)) throw cause;
+    throw new RetrievalError(`${url.href}: ${cause.message}`, { cause });
+  });
+  if (!ok) throw new RetrievalError(`${url.href}: answered ${status}`);
+  return parseAnswer(text, queries.length, url.href);
 }
 
 function parseAnswer(text: string, queryCount: number, where: string): Passage[][] {

@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { IntegrityError } from '../../errors.js';
-import { postJson } from './post-json.js';
+import { askScorer } from './ask-scorer.js';
 import { checkedRewards, plainItem, type Scorer } from './scorer.js';
 
 export interface HttpScorerOptions {
@@ -27,7 +27,7 @@ export function createHttpScorer(options: HttpScorerOptions): Scorer {
         const batch = items.slice(start, start + batchSize);
         const body = { records: batch.map(plainItem) };
         const parsed = answer.safeParse(
-          await postJson(url, body, { timeoutMs, retries, retryDelayMs, signal }),
+          await askScorer(url, body, { timeoutMs, retries, retryDelayMs, signal }),
         );
         if (!parsed.success) throw new IntegrityError(`${url}: expected {"rewards": [...]}`);
         rewards.push(...checkedRewards(parsed.data.rewards, batch.length, url));

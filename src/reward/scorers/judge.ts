@@ -4,7 +4,7 @@
 import { z } from 'zod';
 import { IntegrityError, RefusedError } from '../../errors.js';
 import { sideBySide } from '../../util/side-by-side.js';
-import { postJson } from './post-json.js';
+import { askScorer } from './ask-scorer.js';
 import type { ScoredItem, Scorer } from './scorer.js';
 
 export interface JudgeOptions {
@@ -102,7 +102,7 @@ async function reply(
   sampled: boolean,
   signal: AbortSignal | undefined,
 ): Promise<string | null> {
-  const value = await postJson(url, requestOf(item, model, sampled), {
+  const value = await askScorer(url, requestOf(item, model, sampled), {
     headers: apiKey ? { authorization: `Bearer ${apiKey}` } : {},
     timeoutMs,
     retries,

@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { CancelledError, ConfigError, UnavailableError } from '../../errors.js';
 import { sha256File } from '../../util/digest.js';
-import { ScorerAwayError } from './post-json.js';
+import { ScorerAwayError } from './ask-scorer.js';
 import { checkedRewards, type ScoredItem, type Scorer } from './scorer.js';
 
 /** What the module's default export is: one number, or null, for each item. */

@@ -1,6 +1,7 @@
 // Files of plain web servers, such as mirrors of Wikimedia's dumps.
 
 import { CancelledError, IntegrityError, NotFoundError } from '../../errors.js';
+import { boundedText, NoAnswerError } from '../../util/http.js';
 import {
   type ByteSource,
   continuesAt,
@@ -21,23 +22,13 @@ const HEADERS = { 'accept-encoding': 'identity', 'user-agent': 'searchloop (inde
  */
 export async function fetchText(url: URL, signal?: AbortSignal): Promise<string> {
   const response = await ask(url, { headers: HEADERS }, signal);
-  const parts: Uint8Array[] = [];
-  let bytes = 0;
   try {
-    for await (const part of response.body as AsyncIterable<Uint8Array>) {
-      parts.push(part);
-      bytes += part.length;
-      if (bytes > MAX_TEXT_BYTES)
-        throw new SourceError(`${url}: expected a text of at most ${MAX_TEXT_BYTES} bytes`, {
-          retryable: false,
-        });
-    }
-  } catch (error) {
-    if (error instanceof SourceError) throw error;
+    return await boundedText(response, MAX_TEXT_BYTES);
+  } catch (cause) {
     if (signal?.aborted) throw new CancelledError();
-    throw unreachable(url.origin, error);
+    if (!(cause instanceof NoAnswerError)) throw unreachable(url.origin, cause);
+    throw new SourceError(`${url}: ${cause.message}`, { retryable: false, cause });
   }
-  return Buffer.concat(parts).toString('utf8');
 }
 
 /**

@@ -1,6 +1,7 @@
 // Where a file's bytes come from: a server that can be asked for them from any place on.
 
 import { DownloadError } from '../../errors.js';
+import { reasonOf } from '../../util/http.js';
 import type { WantedFile } from './wanted.js';
 
 /** Longest wait for the head of an answer: a server that cannot be reached is given up within this. */
@@ -34,9 +35,7 @@ export const isRetryableStatus = (status: number): boolean => status === 429 || 
 
 /** @param error  what `fetch` threw without an answer */
 export function unreachable(name: string, error: unknown): SourceError {
-  const cause = (error as { cause?: { code?: string; message?: string } }).cause;
-  const reason = cause?.code ?? cause?.message ?? (error as Error).message;
-  return new SourceError(`${name} cannot be reached: ${reason}`, {
+  return new SourceError(`${name} cannot be reached: ${reasonOf(error)}`, {
     retryable: true,
     unreachable: true,
     cause: error,

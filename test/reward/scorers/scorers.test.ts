@@ -86,6 +86,21 @@ describe('HTTP reward', () => {
     await expect(failed).rejects.toThrow(IntegrityError);
   });
 
+  test('one that is away is told with the reason, and a page is no answer', async () => {
+    const closed = createServer();
+    await new Promise<void>((listening) => closed.listen(0, '127.0.0.1', listening));
+    const away = `http://127.0.0.1:${(closed.address() as AddressInfo).port}`;
+    await new Promise((resolve) => closed.close(resolve));
+    const nobody = createHttpScorer({ url: away, retries: 0 }).score([item('a')]);
+    await expect(nobody).rejects.toThrow(ScorerAwayError);
+    await expect(nobody).rejects.toThrow(`${away}: connect ECONNREFUSED`);
+    replies = () => ({ body: '<html>' });
+    const page = createHttpScorer({ url, retryDelayMs: 1 }).score([item('a')]);
+    await expect(page).rejects.toThrow(IntegrityError);
+    await expect(page).rejects.toThrow('expected JSON, came "<html>"');
+    expect(requests).toHaveLength(1);
+  });
+
   test('busy servers are asked again, broken requests are not, slow ones are given up', async () => {
     replies = (_body, count) => (count < 3 ? { status: 503, body: {} } : { body: { rewards: [1] } });
     expect(await createHttpScorer({ url, retryDelayMs: 1 }).score([item('a')])).toEqual([1]);

@@ -190,7 +190,7 @@ describe('a hub that fails', () => {
     await hub.close();
     const pull = pullModel(manifest(), home, { hub: environment });
     await expect(pull).rejects.toThrow(DownloadError);
-    await expect(pull).rejects.toThrow(/cannot be reached: ECONNREFUSED/);
+    await expect(pull).rejects.toThrow(/cannot be reached: connect ECONNREFUSED/);
     await expect(pull).rejects.toThrow(`-> ${blob(weights)}`);
   });
 
