@@ -2,12 +2,12 @@ import { type Config, indexesFolder } from '../config/index.js';
 import { type LocateOptions, locateEncoder } from './embedder/encoder-source.js';
 import { createRemoteRetriever } from './engines/remote.js';
 import { indexFolder } from './folder/local-index.js';
-import { checkK, type LocalRetriever, openLocalRetriever } from './local-retriever.js';
+import { checkK, openLocalRetriever } from './local-retriever.js';
 import type { Retriever } from './retriever.js';
 
 /**
- * The retriever that the configuration asks for. One over an index of ours runs in a worker thread of its own and
- * can be changed (see `isLocal`); the embedding model is fetched when it is missing.
+ * The retriever that the configuration asks for. One over an index of ours runs in a worker thread of its own; the
+ * embedding model is fetched when it is missing.
  * @throws {NotFoundError | IntegrityError | UnavailableError} the index cannot be used as it is
  */
 export async function createRetriever(
@@ -26,11 +26,6 @@ export async function createRetriever(
     timeoutMs,
     locateEncoder: () => locateEncoder(config, options),
   });
-}
-
-/** Whether passages can be added to and removed from it. */
-export function isLocal(retriever: Retriever): retriever is LocalRetriever {
-  return 'add' in retriever;
 }
 
 function withCheckedK(retriever: Retriever): Retriever {

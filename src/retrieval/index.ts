@@ -8,7 +8,7 @@ export { type Corpus, corpusIds, findCorpus } from './corpora/corpus.js';
 export { type PullCorpusOptions, type PulledCorpus, pullCorpus } from './corpora/pull-corpus.js';
 export { measureRates, type Rates } from './corpora/rates.js';
 export { type Reckoning, reckon } from './corpora/reckon.js';
-export { createRetriever, isLocal } from './create-retriever.js';
+export { createRetriever } from './create-retriever.js';
 export type { Embedder, EmbedderInfo, EmbedOptions, TextKind } from './embedder/embedder.js';
 export { openEncoderEmbedder } from './embedder/encoder-embedder.js';
 export { type EncoderSource, type LocateOptions, locateEncoder } from './embedder/encoder-source.js';
@@ -21,7 +21,6 @@ export type { IndexManifest } from './folder/manifest.js';
 export { verifyIndex } from './folder/verify-index.js';
 export { exactSearch } from './hnsw/exact-search.js';
 export { HnswIndex, type HnswSettings, type Metric, type Neighbor } from './hnsw/hnsw-index.js';
-export type { LocalRetriever } from './local-retriever.js';
 export type { PassageInput } from './passages/passage-store.js';
 export {
   isPinned,

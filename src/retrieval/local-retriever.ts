@@ -1,23 +1,11 @@
 import { CancelledError, InvalidInputError, RetrievalError, UnavailableError } from '../errors.js';
 import { startWorker } from '../runtime/index.js';
 import type { EncoderSource } from './embedder/encoder-source.js';
-import type { PassageInput } from './passages/passage-store.js';
 import type { Retriever } from './retriever.js';
-import type { ChangeResult, IndexState, SearchMethods, SearchWorkerData } from './worker/messages.js';
-
-/** A retriever over an index folder of ours, which can be changed while it serves. */
-export interface LocalRetriever extends Retriever {
-  /**
-   * Adds passages; one whose id is there already is replaced. Durable, and searched, when it resolves.
-   * @throws {InvalidInputError} a passage without id or text
-   */
-  add(passages: readonly PassageInput[]): Promise<ChangeResult>;
-  /** Removes the passages of these ids; unknown ids are ignored. */
-  remove(ids: readonly string[]): Promise<ChangeResult>;
-}
+import type { IndexState, SearchMethods, SearchWorkerData } from './worker/messages.js';
 
 export interface LocalRetrieverOptions extends Omit<SearchWorkerData, 'encoder'> {
-  /** Finds the embedding model; called at once, or by BM25 when the first passage is added. */
+  /** Finds the embedding model; BM25 needs none. */
   readonly locateEncoder: () => Promise<EncoderSource>;
   /** Longest wait for one search. */
   readonly timeoutMs: number;
@@ -27,23 +15,15 @@ export const MAX_K = 1000;
 
 /**
  * Opens an index in a worker thread of its own. When that thread dies, running searches fail with
- * RetrievalError and it is started again with back-off.
+ * RetrievalError and it is started again with back-off. It follows changes that others make to the index on disk.
  * @throws {NotFoundError | IntegrityError | UnavailableError} the index cannot be used as it is
  */
-export async function openLocalRetriever(options: LocalRetrieverOptions): Promise<LocalRetriever> {
+export async function openLocalRetriever(options: LocalRetrieverOptions): Promise<Retriever> {
   const { timeoutMs, locateEncoder, ...settings } = options;
   const { kind } = settings;
   const data: SearchWorkerData = { ...settings, encoder: kind === 'bm25' ? null : await locateEncoder() };
   const worker = await startWorker<SearchMethods>('retrieval/worker/search-worker', data);
   let state: IndexState = await worker.call('state', undefined);
-
-  async function change(add: readonly PassageInput[], remove: readonly string[]): Promise<ChangeResult> {
-    add.forEach(checkPassage);
-    const encoder = kind === 'bm25' && add.length > 0 ? await locateEncoder() : null;
-    const answer = await worker.call('change', { add, remove, encoder }).catch(asRetrievalError);
-    state = answer.state;
-    return answer.result;
-  }
 
   return {
     get info() {
@@ -72,8 +52,6 @@ export async function openLocalRetriever(options: LocalRetrieverOptions): Promis
         search.catch(() => {});
       }
     },
-    add: (passages) => change(passages, []),
-    remove: (ids) => change([], ids),
     close: () => worker.close(),
   };
 }
@@ -81,11 +59,6 @@ export async function openLocalRetriever(options: LocalRetrieverOptions): Promis
 export function checkK(k: number): void {
   if (!Number.isInteger(k) || k < 1 || k > MAX_K)
     throw new InvalidInputError(`k: expected a whole number from 1 to ${MAX_K}, came ${k}`, 'k');
-}
-
-function checkPassage({ id, text }: PassageInput): void {
-  if (id === '') throw new InvalidInputError('a passage needs an id', 'id');
-  if (text.trim() === '') throw new InvalidInputError(`passage "${id}": expected a text, came none`, 'text');
 }
 
 function rejection(signal: AbortSignal): Promise<never> {

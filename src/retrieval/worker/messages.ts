@@ -3,14 +3,13 @@
 import type { Method } from '../../runtime/index.js';
 import type { EncoderSource } from '../embedder/encoder-source.js';
 import type { LocalKind } from '../engines/search-service.js';
-import type { PassageInput } from '../passages/passage-store.js';
 import type { Passage } from '../retriever.js';
 
 export interface SearchWorkerData {
   readonly kind: LocalKind;
   readonly folder: string;
   readonly ef: number;
-  /** Null for BM25, which needs it only for passages that are added. */
+  /** Null for BM25. */
   readonly encoder: EncoderSource | null;
   /** Threads of the embedder. */
   readonly threads: number;
@@ -34,13 +33,5 @@ export interface SearchMethods {
   search: Method<
     { readonly queries: readonly string[]; readonly k: number },
     { readonly passages: Passage[][]; readonly state: IndexState }
-  >;
-  change: Method<
-    {
-      readonly add: readonly PassageInput[];
-      readonly remove: readonly string[];
-      readonly encoder: EncoderSource | null;
-    },
-    { readonly result: ChangeResult; readonly state: IndexState }
   >;
 }

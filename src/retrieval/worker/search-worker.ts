@@ -1,7 +1,6 @@
 // Entry of the retriever's worker: owns the graph, the embedder's session and the connection to the passages.
 
 import { serveWorker } from '../../runtime/index.js';
-import { embedAdditions } from '../embedder/embed-additions.js';
 import type { Embedder } from '../embedder/embedder.js';
 import { openEncoderEmbedder } from '../embedder/encoder-embedder.js';
 import type { EncoderSource } from '../embedder/encoder-source.js';
@@ -16,7 +15,7 @@ serveWorker<SearchMethods, SearchWorkerData>(async (data) => {
     checkEmbedder(await readManifest(data.folder), opened.info);
     return opened;
   };
-  let embedder = data.encoder === null ? null : await openEmbedder(data.encoder);
+  const embedder = data.encoder === null ? null : await openEmbedder(data.encoder);
   const index = await LocalIndex.open(data.folder, { withGraph: data.kind !== 'bm25' });
   const { kind, ef, cacheEntries } = data;
   const service = createSearchService({ index, kind, ef, embedder, cacheEntries });
@@ -31,11 +30,6 @@ serveWorker<SearchMethods, SearchWorkerData>(async (data) => {
       search: async ({ queries, k }, { signal }) => {
         const passages = await service.search(queries, k, signal);
         return { passages, state: state() };
-      },
-      change: async ({ add, remove, encoder }) => {
-        if (embedder === null && encoder !== null) embedder = await openEmbedder(encoder);
-        const additions = embedder === null ? [] : await embedAdditions(embedder, add);
-        return { result: await index.change(additions, remove), state: state() };
       },
     },
     close: async () => {
