@@ -19,6 +19,7 @@ import {
 } from '../evaluation/index.js';
 import { METHODS, type MethodName } from '../rollout/index.js';
 import { writeFileAtomic } from '../util/atomic-file.js';
+import { writeJsonFile } from '../util/json-file.js';
 import { type CliContext, contextOf } from './context.js';
 import { runEvaluation, type Sampling } from './evaluation-run.js';
 import { wholeNumber } from './numbers.js';
@@ -122,7 +123,7 @@ async function chosenQuestions(
 }
 
 async function writeReport(folder: string, report: EvaluationReport): Promise<void> {
-  await writeFileAtomic(join(folder, 'report.json'), `${JSON.stringify(report, null, 2)}\n`);
+  await writeJsonFile(join(folder, 'report.json'), report);
   await writeFileAtomic(join(folder, 'report.md'), markdownReport(report));
 }
 

@@ -1,12 +1,11 @@
 // The folder of an evaluation: settings.json, results.jsonl, transcripts.jsonl. One process at a time writes it.
 
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { FileFormatError, IntegrityError, NotFoundError } from '../errors.js';
-import { writeFileAtomic } from '../util/atomic-file.js';
+import { IntegrityError, NotFoundError } from '../errors.js';
 import { canonicalJson, sha256Hex } from '../util/digest.js';
-import { openJsonLines, readJsonLines } from '../util/json-lines.js';
+import { readJsonFileIfAny, writeJsonFile } from '../util/json-file.js';
+import { openJsonLines, parsedJsonLines } from '../util/json-lines.js';
 import { claim } from '../weights/index.js';
 import { type Question, questionDigest } from './questions.js';
 import { answerKey, type QuestionResult, questionResult } from './result.js';
@@ -83,8 +82,7 @@ async function keepSettings(folder: string, settings: Readonly<Record<string, un
   const digest = settingsDigest(settings);
   const known = await readSettings(folder);
   if (known === null) {
-    const text = `${JSON.stringify({ digest, settings }, null, 2)}\n`;
-    return writeFileAtomic(join(folder, 'settings.json'), text);
+    return writeJsonFile(join(folder, 'settings.json'), { digest, settings });
   }
   if (known.digest !== digest)
     throw new IntegrityError(
@@ -114,24 +112,16 @@ function stillAnswering(
   return known;
 }
 
-export interface EvaluationSettings {
-  readonly digest: string;
-  readonly settings: Readonly<Record<string, unknown>>;
-}
+const evaluationSettings = z.strictObject({
+  digest: z.string(),
+  settings: z.record(z.string(), z.unknown()),
+});
+
+export type EvaluationSettings = z.infer<typeof evaluationSettings>;
 
 /** Settings of a folder of results; null where there are none. */
-export async function readSettings(folder: string): Promise<EvaluationSettings | null> {
-  const path = join(folder, 'settings.json');
-  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return null;
-    throw error;
-  });
-  if (text === null) return null;
-  try {
-    return JSON.parse(text) as EvaluationSettings;
-  } catch (cause) {
-    throw new FileFormatError(`${path}: expected JSON: ${(cause as Error).message}`, { cause });
-  }
+export function readSettings(folder: string): Promise<EvaluationSettings | null> {
+  return readJsonFileIfAny(join(folder, 'settings.json'), evaluationSettings);
 }
 
 /** Results in a folder, in the order in which they came; of a question (or sample) that was asked again, the last one. */
@@ -139,15 +129,10 @@ export async function readResults(folder: string): Promise<QuestionResult[]> {
   const results = new Map<string, QuestionResult>();
   const path = join(folder, RESULTS);
   try {
-    for await (const { value, line } of readJsonLines(path)) {
-      const parsed = questionResult.safeParse(value);
-      if (!parsed.success)
-        throw new IntegrityError(
-          `${path}, line ${line} is no result of this version: ${parsed.error.message}`,
-        );
-      const key = answerKey(parsed.data);
+    for await (const result of parsedJsonLines(path, questionResult)) {
+      const key = answerKey(result);
       results.delete(key);
-      results.set(key, parsed.data);
+      results.set(key, result);
     }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
@@ -164,12 +149,7 @@ export async function readTranscripts(folder: string): Promise<StoredTranscript[
   const path = join(folder, TRANSCRIPTS);
   const transcripts = new Map<string, Transcript>();
   try {
-    for await (const { value, line } of readJsonLines(path)) {
-      const parsed = transcript.safeParse(value);
-      if (!parsed.success)
-        throw new FileFormatError(`${path}, line ${line}: ${z.prettifyError(parsed.error)}`);
-      transcripts.set(answerKey(parsed.data), parsed.data);
-    }
+    for await (const item of parsedJsonLines(path, transcript)) transcripts.set(answerKey(item), item);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT')
       throw new NotFoundError(`no transcripts of an evaluation in ${folder}`, { cause: error });

@@ -1,9 +1,10 @@
 // A LoRA adapter of a decoder, read from a PEFT folder.
 
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { FileFormatError, InvalidInputError, NotFoundError, UnsupportedError } from '../errors.js';
+import { jsonObject, readJsonFileSync } from '../util/json-file.js';
 import { openSafetensorsFile, type TensorSource } from '../weights/index.js';
 import { type AdapterConfig, endsWith, rankAndScale, readAdapterConfig } from './adapter-config.js';
 import { ADAPTER_GROUPS, GROUP_MODULES } from './adapter-groups.js';
@@ -62,7 +63,8 @@ export function readAdapter(
   { maxRank = Number.POSITIVE_INFINITY }: ReadAdapterOptions = {},
 ): Adapter {
   const configPath = join(folder, CONFIG_NAME);
-  const config = readAdapterConfig(parseJson(configPath), configPath);
+  if (!existsSync(configPath)) throw new NotFoundError(`${configPath} does not exist`);
+  const config = readAdapterConfig(readJsonFileSync(configPath, jsonObject), configPath);
   checkTargets(config, decoder, configPath);
   const weightsPath = join(folder, WEIGHTS_NAME);
   if (!existsSync(weightsPath)) throw new NotFoundError(`${weightsPath} does not exist`);
@@ -80,19 +82,6 @@ export function readAdapter(
   } finally {
     source.close();
   }
-}
-
-function parseJson(path: string): object {
-  if (!existsSync(path)) throw new NotFoundError(`${path} does not exist`);
-  let json: unknown;
-  try {
-    json = JSON.parse(readFileSync(path, 'utf8'));
-  } catch (cause) {
-    throw new FileFormatError(`${path}: not JSON: ${(cause as Error).message}`, { cause });
-  }
-  if (typeof json !== 'object' || json === null || Array.isArray(json))
-    throw new FileFormatError(`${path}: expected an object`);
-  return json;
 }
 
 function checkTargets(config: AdapterConfig, decoder: DecoderConfig, where: string): void {

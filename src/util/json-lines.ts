@@ -2,7 +2,9 @@ import { createReadStream } from 'node:fs';
 import { type FileHandle, mkdir, open, stat, truncate } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { createInterface } from 'node:readline';
-import { FileFormatError } from '../errors.js';
+import { z } from 'zod';
+import { writeFileAtomic } from './atomic-file.js';
+import { checkJson, parseJson } from './json-file.js';
 
 /** Appends values to a file, one JSON line each, written whole or, after a kill, cut off at the end of the file. */
 export interface JsonLinesWriter {
@@ -48,17 +50,22 @@ export async function* readJsonLines(
   for await (const text of lines) {
     line += 1;
     if (text.trim() === '') continue;
-    yield { value: parseLine(text, path, line), line };
+    yield { value: parseJson(text, z.unknown(), lineName(path, line)), line };
   }
 }
 
-function parseLine(text: string, path: string, line: number): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (cause) {
-    throw new FileFormatError(`${path}, line ${line}: expected JSON: ${(cause as Error).message}`, { cause });
-  }
+/** The same, checked. @throws {FileFormatError} naming file, line and field */
+export async function* parsedJsonLines<Value>(path: string, schema: z.ZodType<Value>): AsyncGenerator<Value> {
+  for await (const { value, line } of readJsonLines(path))
+    yield checkJson(value, schema, lineName(path, line));
 }
+
+/** Readers see the old file or the new one, never a part. */
+export function writeJsonLines(path: string, values: readonly unknown[]): Promise<void> {
+  return writeFileAtomic(path, values.map((value) => `${JSON.stringify(value)}\n`).join(''));
+}
+
+const lineName = (path: string, line: number): string => `${path}, line ${line}`;
 
 /** Size without a last line that is no JSON and has no line break. */
 async function completeBytes(path: string): Promise<number> {

@@ -1,10 +1,11 @@
 // Model manifests (models/*.json): which files a model has, their sums, and where they can be had.
 
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { z } from 'zod';
 import { packageRoot } from '../config/index.js';
 import { FileFormatError, NotFoundError } from '../errors.js';
+import { readJsonFileSync } from '../util/json-file.js';
 
 /** Names of files and members: relative, no way out of the folder. */
 const relativePath = z
@@ -114,17 +115,7 @@ export type EmbedderConventions = z.infer<typeof embedderSchema>;
 export const manifestsFolder = join(packageRoot, 'models');
 
 /** @throws {FileFormatError} naming file and field */
-export function readManifest(path: string): ModelManifest {
-  let value: unknown;
-  try {
-    value = JSON.parse(readFileSync(path, 'utf8'));
-  } catch (cause) {
-    throw new FileFormatError(`${path}: ${(cause as Error).message}`, { cause });
-  }
-  const parsed = manifestSchema.safeParse(value);
-  if (!parsed.success) throw new FileFormatError(`${path}: ${z.prettifyError(parsed.error)}`);
-  return parsed.data;
-}
+export const readManifest = (path: string): ModelManifest => readJsonFileSync(path, manifestSchema);
 
 export interface ShippedAdapter {
   readonly name: string;

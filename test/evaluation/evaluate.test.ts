@@ -1,6 +1,6 @@
 // The real rollout runner over a scripted generator and passages in memory.
 
-import { appendFile, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -315,6 +315,12 @@ test('several greedy samples, or none, are refused', async () => {
   await expect(evaluate({ ...options, samples: 0, temperature: 1 })).rejects.toThrow(/one sample or more/);
 });
 
+test('settings that are not those of an evaluation are refused with file and field', async () => {
+  await mkdir(folder);
+  await writeFile(join(folder, 'settings.json'), '{"settings": {}}');
+  await expect(readSettings(folder)).rejects.toThrow(/settings\.json: [\s\S]*digest/);
+});
+
 test('results of other settings are refused, with both digests', async () => {
   const { options } = createSetting();
   await evaluate(options);
@@ -328,7 +334,7 @@ test('a line that is no result is named', async () => {
   const { options } = createSetting();
   await evaluate(options);
   await appendFile(join(folder, 'results.jsonl'), '{"id":"x"}\n');
-  await expect(evaluate(options)).rejects.toThrow(/line 5 is no result/);
+  await expect(evaluate(options)).rejects.toThrow(/results\.jsonl, line 5: /);
 });
 
 test('a failure ends the run, keeps what was finished and takes nothing new', async () => {

@@ -1,16 +1,15 @@
 // Rejection sampling: several rollouts of each question, the best one kept as a trajectory to learn from if it is good
 // enough. A file of the same form as a warm start, for `train sft`.
 
-import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
-import { CancelledError, FileFormatError, IntegrityError, InvalidInputError } from '../../errors.js';
+import { CancelledError, IntegrityError, InvalidInputError } from '../../errors.js';
 import type { Question } from '../../evaluation/index.js';
 import type { RewardedRecord } from '../../reward/index.js';
 import type { Tokenizer } from '../../tokenizer/index.js';
 import { bestOfN, derivedSeed } from '../../training/index.js';
 import { audit, type TrajectoryRecord } from '../../trajectory/index.js';
-import { writeFileAtomic } from '../../util/atomic-file.js';
-import { openJsonLines } from '../../util/json-lines.js';
+import { readJsonFileIfAny, writeJsonFile } from '../../util/json-file.js';
+import { openJsonLines, writeJsonLines } from '../../util/json-lines.js';
 import type { OnProgress } from '../../util/progress.js';
 import { readWarmStart, type WarmStartLine } from '../warm-start/line.js';
 import type { LockStepRollouts, RolloutJob } from './lock-step-rollouts.js';
@@ -65,7 +64,7 @@ export async function sampleBest(options: BestOfNOptions): Promise<BestOfNSummar
     trajectories += best.length;
     done += round.length;
     const progress = { done, settingsDigest: options.settingsDigest };
-    await writeFileAtomic(progressFile(output), `${JSON.stringify(progress)}\n`);
+    await writeJsonFile(progressFile(output), progress);
     onProgress?.({ stage: 'best of n', done, total: questions.length, unit: 'questions' });
   }
   return { questions: done, trajectories };
@@ -75,25 +74,13 @@ const progressFile = (output: string): string => `${output}.progress.json`;
 
 async function questionsDone({ output, settingsDigest }: BestOfNOptions): Promise<number> {
   const path = progressFile(output);
-  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return null;
-    throw error;
-  });
-  if (text === null) return 0;
-  const found = parseProgress(text, path);
+  const found = await readJsonFileIfAny(path, progressShape);
+  if (found === null) return 0;
   if (found.settingsDigest !== settingsDigest)
     throw new IntegrityError(
       `${output} was begun with other settings: its digest is ${found.settingsDigest}, that of this run ${settingsDigest}; name another file`,
     );
   return found.done;
-}
-
-function parseProgress(text: string, path: string): z.infer<typeof progressShape> {
-  try {
-    return progressShape.parse(JSON.parse(text));
-  } catch (cause) {
-    throw new FileFormatError(`${path}: ${(cause as Error).message}`, { cause });
-  }
 }
 
 /**
@@ -114,7 +101,7 @@ async function keepFinished(
     );
   const finished = new Set(questions.slice(0, done).map(({ id }) => id));
   const kept = lines.filter(({ questionId }) => finished.has(questionId));
-  await writeFileAtomic(output, kept.map((line) => `${JSON.stringify(line)}\n`).join(''));
+  await writeJsonLines(output, kept);
   return kept.length;
 }
 

@@ -1,12 +1,12 @@
 // The folder of a training run: run.json, checkpoints/, metrics.jsonl.
 
-import { readFile, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { z } from 'zod';
-import { FileFormatError, IntegrityError, InvalidInputError } from '../../errors.js';
+import { IntegrityError, InvalidInputError } from '../../errors.js';
 import { type Checkpoint, listCheckpoints, pruneCheckpoints } from '../../training/index.js';
-import { writeFileAtomic } from '../../util/atomic-file.js';
 import { canonicalJson, sha256Hex } from '../../util/digest.js';
+import { readJsonFile, writeJsonFile } from '../../util/json-file.js';
 import { type Claim, claim } from '../../weights/index.js';
 
 /** What decides the outcome of a run; a run goes on with the same or not at all. */
@@ -104,7 +104,7 @@ async function openHeld(folder: string, options: OpenRunOptions, held: Claim): P
     await pruneCheckpoints(checkpoints, { keepLast: Number.POSITIVE_INFINITY, keep: [] });
   } else {
     const run = { formatVersion: 1, configDigest, identity: options.identity };
-    await writeFileAtomic(path, `${JSON.stringify(run, null, 2)}\n`);
+    await writeJsonFile(path, run);
   }
   const metrics = join(folder, 'metrics.jsonl');
   return {
@@ -123,12 +123,7 @@ async function openHeld(folder: string, options: OpenRunOptions, held: Claim): P
 }
 
 async function checkIdentity(path: string, { identity, free = [] }: OpenRunOptions): Promise<void> {
-  let begun: RunIdentity;
-  try {
-    begun = runSchema.parse(JSON.parse(await readFile(path, 'utf8'))).identity;
-  } catch (cause) {
-    throw new FileFormatError(`${path}: ${(cause as Error).message}`, { cause });
-  }
+  const { identity: begun } = await readJsonFile(path, runSchema);
   const [before, now] = [flat(begun, free), flat(identity, free)];
   const [olderLacks, newerLacks] = [missingIn(before, now), missingIn(now, before)];
   if (olderLacks.length > 0 || newerLacks.length > 0)

@@ -19,7 +19,8 @@ import {
   type Trainer,
 } from '../../training/index.js';
 import { audit } from '../../trajectory/index.js';
-import { writeFileAtomic } from '../../util/atomic-file.js';
+import { writeJsonFile } from '../../util/json-file.js';
+import { writeJsonLines } from '../../util/json-lines.js';
 import { learnedSoFar } from './learned.js';
 import type { LockStepRollouts } from './lock-step-rollouts.js';
 import { handOver, type TrainingOutcome } from './outcome.js';
@@ -188,9 +189,9 @@ async function openValidation(
       if (rows.some(({ step }) => step === policy.step)) return;
       const figures = await validate(policy);
       rows.push({ step: policy.step, ...figures });
-      await writeFileAtomic(path, rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
+      await writeJsonLines(path, rows);
       await written.validation({ step: policy.step, ...figures });
-      await writeFileAtomic(join(run.folder, 'best.json'), `${JSON.stringify({ step: best() })}\n`);
+      await writeJsonFile(join(run.folder, 'best.json'), { step: best() });
       events.onValidation?.(figures, policy.step);
     },
   };

@@ -2,12 +2,12 @@
 // and it is written by one process at a time, the one that took it last. Who took it before finds its writes refused.
 
 import { randomUUID } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { ConflictError, FileFormatError, IntegrityError } from '../../errors.js';
 import type { TrajectoryStore } from '../../trajectory/index.js';
-import { writeFileAtomic } from '../../util/atomic-file.js';
+import { readJsonFileIfAny, writeJsonFile } from '../../util/json-file.js';
 import { checkpointsOf, versionsOf } from './house.js';
 import type { LoopState } from './state.js';
 
@@ -41,8 +41,7 @@ export async function takeOwnership(
       `the loop's state in the store is that of another folder (${owner?.folder ?? `it names version ${state?.live}`}), and ${folder} is ${id ?? 'a new one'}: another server learns into this store, or the folder was lost. Set paths.data or store.url right, or begin anew with \`searchloop loop reset\``,
     );
   const taken = { folder: id ?? randomUUID(), process: randomUUID() };
-  if (id === null)
-    await writeFileAtomic(join(folder, FILE), `${JSON.stringify({ formatVersion: 1, id: taken.folder })}\n`);
+  if (id === null) await writeJsonFile(join(folder, FILE), { formatVersion: 1, id: taken.folder });
   await store.putDocuments({ [OWNER_DOCUMENT]: taken }, { [OWNER_DOCUMENT]: owner });
   return ownedStore(store, { [OWNER_DOCUMENT]: taken }, onLost);
 }
@@ -83,13 +82,7 @@ export async function readOwner(
 
 /** Null where it has none. */
 export async function folderId(folder: string): Promise<string | null> {
-  const path = join(folder, FILE);
-  try {
-    return folderFile.parse(JSON.parse(await readFile(path, 'utf8'))).id;
-  } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw new FileFormatError(`${path}: ${(cause as Error).message}`, { cause });
-  }
+  return (await readJsonFileIfAny(join(folder, FILE), folderFile))?.id ?? null;
 }
 
 /** A state that names steps or versions cannot be that of an empty folder. */

@@ -8,6 +8,7 @@ import { z } from 'zod';
 import { IntegrityError, NotFoundError } from '../../errors.js';
 import { syncFolder, writeFileAtomic } from '../../util/atomic-file.js';
 import { sha256File, sha256Hex } from '../../util/digest.js';
+import { parseJson, writeJsonFile } from '../../util/json-file.js';
 
 const FILES = ['adapter_config.json', 'adapter_model.safetensors'] as const;
 const MANIFEST = 'manifest.json';
@@ -37,7 +38,7 @@ export async function writeVersion(root: string, version: string, from: string):
       await writeFileAtomic(join(aside, name), content);
     }
     const manifest = { formatVersion: 1, version, files };
-    await writeFileAtomic(join(aside, MANIFEST), `${JSON.stringify(manifest, null, 2)}\n`);
+    await writeJsonFile(join(aside, MANIFEST), manifest);
     await rm(folder, { recursive: true, force: true });
     await rename(aside, folder);
     await syncFolder(root);
@@ -70,9 +71,9 @@ async function faultOf(root: string, version: string): Promise<Error | null> {
   }
   let manifest: z.infer<typeof manifestSchema>;
   try {
-    manifest = manifestSchema.parse(JSON.parse(text));
+    manifest = parseJson(text, manifestSchema, join(folder, MANIFEST));
   } catch (cause) {
-    return new IntegrityError(`${join(folder, MANIFEST)}: ${(cause as Error).message}`, { cause });
+    return new IntegrityError((cause as Error).message, { cause });
   }
   if (manifest.version !== version)
     return new IntegrityError(

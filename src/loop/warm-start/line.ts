@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { FileFormatError } from '../../errors.js';
 import { type TrajectoryRecord, trajectoryRecordSchema } from '../../trajectory/index.js';
-import { readJsonLines } from '../../util/json-lines.js';
+import { parsedJsonLines } from '../../util/json-lines.js';
 
 const ALIGNED = ['origin', 'lossMask', 'logprobs', 'samplingLogprobs'] as const;
 
@@ -39,10 +38,6 @@ export type WarmStartLine = Omit<z.infer<typeof lineSchema>, 'record' | 'goldenA
  */
 export async function readWarmStart(path: string): Promise<WarmStartLine[]> {
   const lines: WarmStartLine[] = [];
-  for await (const { value, line } of readJsonLines(path)) {
-    const parsed = lineSchema.safeParse(value);
-    if (!parsed.success) throw new FileFormatError(`${path}, line ${line}: ${z.prettifyError(parsed.error)}`);
-    lines.push(parsed.data);
-  }
+  for await (const line of parsedJsonLines(path, lineSchema)) lines.push(line);
   return lines;
 }

@@ -1,8 +1,8 @@
 // What an earlier run left in a file of trajectories, and what of it still fits the questions of now.
 
 import { IntegrityError } from '../../errors.js';
-import { writeFileAtomic } from '../../util/atomic-file.js';
 import { canonicalJson } from '../../util/digest.js';
+import { writeJsonLines } from '../../util/json-lines.js';
 import { readWarmStart, type WarmStartLine } from './line.js';
 
 /** What a line was made from. */
@@ -47,7 +47,7 @@ export async function linesSoFar(options: LinesSoFarOptions): Promise<WarmStartL
   onNote?.(
     `${output}: made again, since question or gold answers have changed: ${lines.length - kept.length}`,
   );
-  await writeFileAtomic(output, kept.map((line) => `${JSON.stringify(line)}\n`).join(''));
+  await writeJsonLines(output, kept);
   return kept;
 }
 

@@ -1,10 +1,11 @@
 import { FileFormatError, InvalidInputError } from '../../errors.js';
 import { createTokenizer } from '../../tokenizer/index.js';
+import { jsonObject, readJsonFileSync } from '../../util/json-file.js';
 import type { TensorSource } from '../../weights/index.js';
 import { decoderWeights } from '../decoder-weights.js';
 import { describeEncoder } from '../describe-encoder.js';
 import { encoderWeights } from '../encoder-weights.js';
-import { decoderConfig, readJsonObject } from './describe.js';
+import { decoderConfig } from './describe.js';
 import type { StoredModel } from './open.js';
 
 /** Everything that must hold for the model to be used, looked at while it still lies aside. */
@@ -33,7 +34,7 @@ function checkDecoder(model: StoredModel, source: TensorSource): { vocabSize: nu
 }
 
 function checkEncoder(model: StoredModel, source: TensorSource): { vocabSize: number } {
-  const config = describeEncoder(readJsonObject(model.file('config') as string));
+  const config = describeEncoder(readJsonFileSync(model.file('config') as string, jsonObject));
   encoderWeights(config, source);
   const maxTokens = model.record.embedder?.maxTokens ?? 0;
   if (maxTokens > config.maxPositions)

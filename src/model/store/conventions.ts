@@ -1,7 +1,8 @@
 // How an embedding model wants to be used, from the files that sentence-transformers puts beside it.
 
-import { readFile } from 'node:fs/promises';
-import { FileFormatError, InvalidInputError, UnsupportedError } from '../../errors.js';
+import { z } from 'zod';
+import { InvalidInputError, UnsupportedError } from '../../errors.js';
+import { jsonObject, readJsonFile } from '../../util/json-file.js';
 import type { EmbedderConventions, FileRole } from '../../weights/index.js';
 
 /** What the caller says wins over what the files say. */
@@ -58,8 +59,7 @@ async function poolingOf(files: ReadonlyMap<FileRole, string>): Promise<'mean' |
 async function normalises(files: ReadonlyMap<FileRole, string>): Promise<boolean> {
   const path = files.get('modules');
   if (path === undefined) return true;
-  const modules = await parse(path);
-  if (!Array.isArray(modules)) throw new FileFormatError(`${path}: expected a list of modules`);
+  const modules = await readJsonFile(path, z.array(z.unknown(), 'expected a list of modules'));
   return modules.some((item) => /\.Normalize$/.test(String((item as Json | null)?.type ?? '')));
 }
 
@@ -86,17 +86,5 @@ async function maxTokensOf(files: ReadonlyMap<FileRole, string>): Promise<number
 }
 
 async function readJson(path: string | undefined): Promise<Json | null> {
-  if (path === undefined) return null;
-  const value = await parse(path);
-  if (value === null || typeof value !== 'object' || Array.isArray(value))
-    throw new FileFormatError(`${path}: expected a JSON object`);
-  return value as Json;
-}
-
-async function parse(path: string): Promise<unknown> {
-  try {
-    return JSON.parse(await readFile(path, 'utf8'));
-  } catch (cause) {
-    throw new FileFormatError(`${path}: ${(cause as Error).message}`, { cause });
-  }
+  return path === undefined ? null : readJsonFile(path, jsonObject);
 }

@@ -1,7 +1,7 @@
 // What a model's own settings say it is. Says no early, by name, with the list of what is supported.
 
-import { readFileSync } from 'node:fs';
 import { FileFormatError, UnsupportedError } from '../../errors.js';
+import { jsonObject, readJsonFileSync } from '../../util/json-file.js';
 import type { TensorSource } from '../../weights/index.js';
 import { DECODER_ARCHITECTURES, type DecoderConfig } from '../decoder-config.js';
 import { describeDecoder } from '../describe-decoder.js';
@@ -24,19 +24,6 @@ export function kindOf(architecture: unknown, format: 'gguf' | 'safetensors', wh
   );
 }
 
-/** A JSON object from a file. @throws {FileFormatError} */
-export function readJsonObject(path: string): Readonly<Record<string, unknown>> {
-  let value: unknown;
-  try {
-    value = JSON.parse(readFileSync(path, 'utf8'));
-  } catch (cause) {
-    throw new FileFormatError(`${path}: ${(cause as Error).message}`, { cause });
-  }
-  if (value === null || typeof value !== 'object' || Array.isArray(value))
-    throw new FileFormatError(`${path}: expected a JSON object`);
-  return value as Readonly<Record<string, unknown>>;
-}
-
 /** @param files paths of config.json (safetensors) and generation_config.json */
 export function decoderConfig(
   source: TensorSource,
@@ -46,10 +33,10 @@ export function decoderConfig(
   if (source.format === 'gguf') return describeDecoder({ gguf: metadata, tensors });
   if (files.config === undefined) throw new FileFormatError('safetensors weights need a config.json');
   return describeDecoder({
-    configJson: readJsonObject(files.config),
+    configJson: readJsonFileSync(files.config, jsonObject),
     ...(files.generationConfig === undefined
       ? {}
-      : { generationConfigJson: readJsonObject(files.generationConfig) }),
+      : { generationConfigJson: readJsonFileSync(files.generationConfig, jsonObject) }),
     tensors,
   });
 }

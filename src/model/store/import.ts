@@ -4,6 +4,7 @@ import { existsSync, readdirSync, statSync } from 'node:fs';
 import { basename, dirname, extname, join, resolve } from 'node:path';
 import { FileFormatError, InvalidInputError, UnsupportedError } from '../../errors.js';
 import { tokenizerFromGguf } from '../../tokenizer/index.js';
+import { jsonObject, readJsonFileSync } from '../../util/json-file.js';
 import type { OnProgress } from '../../util/progress.js';
 import {
   type FileRole,
@@ -21,7 +22,7 @@ import {
 } from '../../weights/index.js';
 import { checkModel } from './check.js';
 import { type GivenConventions, readConventions } from './conventions.js';
-import { kindOf, readJsonObject } from './describe.js';
+import { kindOf } from './describe.js';
 import { openModel, type StoredModel } from './open.js';
 import { placeModel, type SourceFile } from './place.js';
 
@@ -260,7 +261,7 @@ function describeFolder(paths: ReadonlyMap<FileRole, string>, title: string): De
   if (config === undefined) throw new FileFormatError(`${title}: no config.json beside the weights`);
   if (!paths.has('tokenizer'))
     throw new UnsupportedError(`${title}: no tokenizer.json; other tokenizer files are not supported`);
-  const architecture = readJsonObject(config).model_type;
+  const architecture = readJsonFileSync(config, jsonObject).model_type;
   const kind = kindOf(architecture, 'safetensors', `${title}, config.json`);
   return { kind, architecture: String(architecture), licence: null, made: [] };
 }

@@ -2,9 +2,11 @@
 
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { z } from 'zod';
 import { FileFormatError, NotFoundError } from '../../errors.js';
 import type { TokenizerSource } from '../../tokenizer/index.js';
 import { sha256File } from '../../util/digest.js';
+import { readJsonFile } from '../../util/json-file.js';
 import type { OnProgress } from '../../util/progress.js';
 import { type FileRole, modelIdSchema, openWeights, type TensorSource } from '../../weights/index.js';
 import { type ModelRecord, readRecord, recordDigest } from './record.js';
@@ -60,7 +62,7 @@ export function storedModel(folder: string, record: ModelRecord): StoredModel {
     readTokenizer: async () => {
       const json = async (role: FileRole): Promise<unknown> => {
         const path = file(role);
-        return path === null ? undefined : JSON.parse(await readFile(path, 'utf8'));
+        return path === null ? undefined : readJsonFile(path, z.unknown());
       };
       const template = file('chatTemplate');
       return {

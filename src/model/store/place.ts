@@ -17,8 +17,9 @@ import {
 import { basename, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { CancelledError, InvalidInputError, NotFoundError } from '../../errors.js';
-import { syncFolder, writeFileAtomic } from '../../util/atomic-file.js';
+import { syncFolder } from '../../util/atomic-file.js';
 import { sha256File, sha256Hex } from '../../util/digest.js';
+import { writeJsonFile } from '../../util/json-file.js';
 import type { OnProgress } from '../../util/progress.js';
 import { claim, type FileRole } from '../../weights/index.js';
 import {
@@ -85,7 +86,7 @@ export async function placeModel(
     const content = { ...head, files: placed };
     const record: ModelRecord = { formatVersion: 1, ...content, digest: recordDigest(content) };
     await options.check(storedModel(aside, record));
-    await writeFileAtomic(join(aside, RECORD_NAME), `${JSON.stringify(record, null, 2)}\n`);
+    await writeJsonFile(join(aside, RECORD_NAME), record);
     return await moveIntoPlace(home, aside, folder, record);
   } finally {
     await held.release(true);

@@ -1,10 +1,10 @@
 // model.json: what an imported model is and which files it consists of.
 
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { FileFormatError, NotFoundError } from '../../errors.js';
+import { NotFoundError } from '../../errors.js';
 import { canonicalJson, sha256Hex } from '../../util/digest.js';
+import { readJsonFileIfAny } from '../../util/json-file.js';
 import { embedderSchema, fileRoleSchema, modelIdSchema, sha256Schema } from '../../weights/index.js';
 
 export const RECORD_NAME = 'model.json';
@@ -47,21 +47,7 @@ export function recordDigest(record: Pick<ModelRecord, 'kind' | 'format' | 'file
 /** @throws {NotFoundError} no such model; {FileFormatError} naming file and field */
 export async function readRecord(folder: string): Promise<ModelRecord> {
   const path = join(folder, RECORD_NAME);
-  let text: string;
-  try {
-    text = await readFile(path, 'utf8');
-  } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code === 'ENOENT')
-      throw new NotFoundError(`no model in ${folder}`, { cause });
-    throw new FileFormatError(`${path}: ${(cause as Error).message}`, { cause });
-  }
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (cause) {
-    throw new FileFormatError(`${path}: ${(cause as Error).message}`, { cause });
-  }
-  const parsed = recordSchema.safeParse(value);
-  if (!parsed.success) throw new FileFormatError(`${path}: ${z.prettifyError(parsed.error)}`);
-  return parsed.data;
+  const record = await readJsonFileIfAny(path, recordSchema);
+  if (record === null) throw new NotFoundError(`no model in ${folder}`);
+  return record;
 }

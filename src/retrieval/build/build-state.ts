@@ -1,11 +1,11 @@
 // What an unfinished build remembers. All of it lies in <output>/building/, which goes when the index is done.
 
-import { readFile, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { FileFormatError, InvalidInputError } from '../../errors.js';
-import { writeFileAtomic } from '../../util/atomic-file.js';
-import type { IndexManifest } from '../folder/manifest.js';
+import { readJsonFileIfAny, writeJsonFile } from '../../util/json-file.js';
+import { type IndexManifest, manifestSchema } from '../folder/manifest.js';
 
 const requestSchema = z.strictObject({
   input: z.string(),
@@ -54,7 +54,7 @@ export async function beginBuild(place: BuildFolder, request: BuildRequest, rest
   const earlier = await readRequest(place.requestFile);
   if (earlier === null) {
     await rm(place.folder, { recursive: true, force: true });
-    await writeFileAtomic(place.requestFile, `${JSON.stringify(request, null, 2)}\n`);
+    await writeJsonFile(place.requestFile, request);
     return;
   }
   for (const key of Object.keys(request) as (keyof BuildRequest)[])
@@ -64,24 +64,20 @@ export async function beginBuild(place: BuildFolder, request: BuildRequest, rest
       );
 }
 
-async function readRequest(path: string): Promise<BuildRequest | null> {
-  let text: string;
-  try {
-    text = await readFile(path, 'utf8');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw error;
-  }
-  const parsed = requestSchema.safeParse(JSON.parse(text));
-  if (parsed.success) return parsed.data;
-  throw new FileFormatError(`${path} is not the state of a build of this version; --restart throws it away`);
+const readRequest = (path: string): Promise<BuildRequest | null> => readState(path, requestSchema);
+
+export function readStagedManifest(place: BuildFolder): Promise<IndexManifest | null> {
+  return readState(place.stagedManifest, manifestSchema);
 }
 
-export async function readStagedManifest(place: BuildFolder): Promise<IndexManifest | null> {
+async function readState<Value>(path: string, schema: z.ZodType<Value>): Promise<Value | null> {
   try {
-    return JSON.parse(await readFile(place.stagedManifest, 'utf8')) as IndexManifest;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw error;
+    return await readJsonFileIfAny(path, schema);
+  } catch (cause) {
+    if (!(cause instanceof FileFormatError)) throw cause;
+    throw new FileFormatError(
+      `${cause.message}\nThat is not the state of a build of this version; --restart throws it away`,
+      { cause },
+    );
   }
 }

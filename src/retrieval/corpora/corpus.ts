@@ -1,10 +1,11 @@
 // Named corpora: manifests in index/*.json that say where a corpus comes from and about how large it is.
 
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { packageRoot } from '../../config/index.js';
 import { FileFormatError, NotFoundError } from '../../errors.js';
+import { readJsonFileSync } from '../../util/json-file.js';
 
 const address = z.url({ protocol: /^https?$/ }).regex(/[^/]$/, 'expected no slash at the end');
 const datedPath = z
@@ -67,15 +68,7 @@ export function findCorpus(id: string, folder: string = corporaFolder): Corpus {
   const ids = corpusIds(folder);
   if (!ids.includes(id)) throw new NotFoundError(`no corpus "${id}"; there are: ${ids.join(', ') || 'none'}`);
   const path = join(folder, `${id}.json`);
-  let value: unknown;
-  try {
-    value = JSON.parse(readFileSync(path, 'utf8'));
-  } catch (cause) {
-    throw new FileFormatError(`${path}: ${(cause as Error).message}`, { cause });
-  }
-  const parsed = corpusSchema.safeParse(value);
-  if (!parsed.success) throw new FileFormatError(`${path}: ${z.prettifyError(parsed.error)}`);
-  if (parsed.data.id !== id)
-    throw new FileFormatError(`${path}: id is "${parsed.data.id}", expected "${id}"`);
-  return parsed.data;
+  const corpus = readJsonFileSync(path, corpusSchema);
+  if (corpus.id !== id) throw new FileFormatError(`${path}: id is "${corpus.id}", expected "${id}"`);
+  return corpus;
 }

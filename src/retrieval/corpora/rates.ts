@@ -1,13 +1,12 @@
 // How fast this machine makes indexes: measured for a few seconds, then remembered.
 
-import { readFile } from 'node:fs/promises';
 import { availableParallelism, cpus } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { z } from 'zod';
 import { CancelledError } from '../../errors.js';
-import { writeFileAtomic } from '../../util/atomic-file.js';
 import { canonicalJson, sha256Hex } from '../../util/digest.js';
+import { readJsonFile, writeJsonFile } from '../../util/json-file.js';
 import type { OnProgress } from '../../util/progress.js';
 import { GRAPH_DEFAULTS } from '../build/build-index.js';
 import type { Embedder } from '../embedder/embedder.js';
@@ -51,7 +50,7 @@ export async function measureRates(embedder: Embedder, options: MeasureOptions):
     graphSize: GRAPH_VECTORS,
     measuredAt: new Date().toISOString(),
   };
-  await writeFileAtomic(path, `${JSON.stringify(rates, null, 2)}\n`);
+  await writeJsonFile(path, rates);
   return rates;
 }
 
@@ -61,13 +60,7 @@ function machineKey(embedder: Embedder): string {
 }
 
 /** Rates that cannot be read are measured again. */
-async function readRates(path: string): Promise<Rates | null> {
-  try {
-    return ratesSchema.parse(JSON.parse(await readFile(path, 'utf8')));
-  } catch {
-    return null;
-  }
-}
+const readRates = (path: string): Promise<Rates | null> => readJsonFile(path, ratesSchema).catch(() => null);
 
 async function measureEmbedder(embedder: Embedder, { onProgress, signal }: MeasureOptions): Promise<number> {
   const texts = Array.from({ length: TEXTS_PER_ROUND * availableParallelism() }, (_, i) => samplePassage(i));

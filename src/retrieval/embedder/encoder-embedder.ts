@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
@@ -13,6 +12,7 @@ import {
 } from '../../model/index.js';
 import { type Binding, openRuntime } from '../../runtime/index.js';
 import { createTokenizer, type Tokenizer } from '../../tokenizer/index.js';
+import { jsonObject, readJsonFile } from '../../util/json-file.js';
 import { claim, type EmbedderConventions } from '../../weights/index.js';
 import type { Embedder, TextKind } from './embedder.js';
 import { conventionsOf, type EncoderSource, encoderSource } from './encoder-source.js';
@@ -124,7 +124,7 @@ async function prepareGraph(
   });
   const source = model.openWeights();
   try {
-    const config = describeEncoder(JSON.parse(await readFile(model.file('config') as string, 'utf8')));
+    const config = describeEncoder(await readJsonFile(model.file('config') as string, jsonObject));
     return await buildEncoderGraph({
       weights: encoderWeights(config, source),
       pooling,

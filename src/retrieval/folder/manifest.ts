@@ -1,11 +1,11 @@
 // The one page that makes a folder an index. It is written last and read first: files that it does not name
 // are not part of the index, and files that are not as it says are refused.
 
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { FileFormatError, IntegrityError, NotFoundError, UnsupportedError } from '../../errors.js';
+import { IntegrityError, NotFoundError, UnsupportedError } from '../../errors.js';
 import { writeFileAtomic } from '../../util/atomic-file.js';
+import { checkJson, jsonObject, readJsonFileIfAny } from '../../util/json-file.js';
 import type { EmbedderInfo } from '../embedder/embedder.js';
 
 export const FORMAT_VERSION = 1;
@@ -59,26 +59,17 @@ export type IndexManifest = z.infer<typeof manifestSchema>;
  */
 export async function readManifest(folder: string): Promise<IndexManifest> {
   const path = join(folder, MANIFEST_FILE);
-  let value: unknown;
-  try {
-    value = JSON.parse(await readFile(path, 'utf8'));
-  } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    if (code === 'ENOENT' || code === 'ENOTDIR')
-      throw new NotFoundError(
-        `${folder} holds no index (no ${MANIFEST_FILE}); "searchloop index build" makes one`,
-      );
-    throw new FileFormatError(`${path}: ${(cause as Error).message}`, { cause });
-  }
-  const version = (value as { formatVersion?: unknown } | null)?.formatVersion;
+  const value = await readJsonFileIfAny(path, jsonObject);
+  if (value === null)
+    throw new NotFoundError(
+      `${folder} holds no index (no ${MANIFEST_FILE}); "searchloop index build" makes one`,
+    );
+  const version = value.formatVersion;
   if (typeof version === 'number' && version !== FORMAT_VERSION)
     throw new UnsupportedError(
       `${path}: expected format version ${FORMAT_VERSION}, came ${version}; build it again`,
     );
-  const parsed = manifestSchema.safeParse(value);
-  if (parsed.success) return parsed.data;
-  const faults = parsed.error.issues.map((issue) => `  ${issue.path.join('.') || '(top)'}: ${issue.message}`);
-  throw new FileFormatError(`${path} is not valid:\n${faults.join('\n')}`);
+  return checkJson(value, manifestSchema, path);
 }
 
 export function formatManifest(manifest: IndexManifest): string {

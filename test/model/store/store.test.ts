@@ -306,6 +306,16 @@ describe('the imported models', () => {
     expect((await listModels(home)).map(({ id }) => id)).toEqual(['tiny-llama']);
   });
 
+  test('a file of a model that is no JSON is named', async () => {
+    const model = await openModel(home, 'tiny-llama');
+    const file = model.file('tokenizer') as string;
+    const whole = readFileSync(file);
+    writeFileSync(file, whole.subarray(0, -3));
+    await expect(model.readTokenizer()).rejects.toThrow(FileFormatError);
+    await expect(model.readTokenizer()).rejects.toThrow(`${file}: expected JSON`);
+    writeFileSync(file, whole);
+  });
+
   test('are converted at first use and found again later', async () => {
     const model = await openModel(home, 'tiny-llama');
     const stages: string[] = [];

@@ -1,6 +1,6 @@
-import { mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { IntegrityError } from '../../../src/errors.js';
+import { FileFormatError, IntegrityError } from '../../../src/errors.js';
 import { buildIndex } from '../../../src/retrieval/build/build-index.js';
 import { buildFolder } from '../../../src/retrieval/build/build-state.js';
 import { publishStaged } from '../../../src/retrieval/build/publish.js';
@@ -47,4 +47,18 @@ test('a file that is gone is an error, and no manifest appears', async () => {
   rmSync(buildFolder(output).graphFile);
   await expect(publishStaged(output, buildFolder(output))).rejects.toThrow(IntegrityError);
   expect(readdirSync(output)).not.toContain('manifest.json');
+});
+
+test.each([
+  ['cut off', '{"formatVersion": 1', /expected JSON/],
+  ['of another version', '{"formatVersion": 2}', /formatVersion/],
+])('a staged manifest that is %s is named, and what helps', async (_name, text, message) => {
+  const { output } = await stage([]);
+  const place = buildFolder(output);
+  writeFileSync(place.stagedManifest, text);
+  const published = publishStaged(output, place);
+  await expect(published).rejects.toThrow(FileFormatError);
+  await expect(published).rejects.toThrow(message);
+  await expect(published).rejects.toThrow(place.stagedManifest);
+  await expect(published).rejects.toThrow('--restart throws it away');
 });
