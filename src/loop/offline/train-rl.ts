@@ -29,7 +29,6 @@ import {
   batchFigures,
   groupsOfStep,
   type SampledBatch,
-  type ScoredRollout,
   sampleBatch,
 } from './rollout-batch.js';
 import type { RunFolder } from './run-folder.js';
@@ -50,7 +49,6 @@ export interface RlParts extends Pick<BatchParts, 'questions' | 'score'> {
 
 export interface RlEvents extends TrainingEvents {
   readonly onRollout?: (done: number, total: number, step: number) => void;
-  readonly onBatch?: (batch: readonly ScoredRollout[], step: number) => void | Promise<void>;
   readonly onValidation?: (figures: Readonly<Record<string, number>>, step: number) => void;
   readonly onNote?: (line: string) => void;
 }
@@ -82,7 +80,6 @@ export async function trainRl(parts: RlParts, events: RlEvents = {}): Promise<Tr
       const sampled = await auditedBatch(parts, step, events);
       const { batch } = sampled;
       const rolloutSeconds = (performance.now() - begun) / 1000;
-      await events.onBatch?.(batch, step);
       const work = stepWork({
         settings,
         trainer,

@@ -21,8 +21,6 @@ export interface WarmStartOptions {
   readonly count: number;
   /** Passages of a search. */
   readonly topK: number;
-  /** Largest share of trajectories whose first search finds nothing. */
-  readonly retryShare?: number;
   readonly onProgress?: OnProgress;
   readonly onNote?: (line: string) => void;
   readonly signal?: AbortSignal;
@@ -40,7 +38,8 @@ export interface WarmStartSummary {
 
 /** Goes up when the scripts change what they write. */
 const RULES_VERSION = 6;
-const DEFAULT_RETRY_SHARE = 0.08;
+/** Largest share of trajectories whose first search finds nothing. */
+const RETRY_SHARE = 0.08;
 /** Questions worked on at once: their searches are answered together. */
 const AT_ONCE = 8;
 
@@ -65,7 +64,7 @@ export async function makeWarmStart(options: WarmStartOptions): Promise<WarmStar
     options.onProgress?.({ stage: 'warm start', done: lines.length, total, unit: 'trajectories' });
   const keep = async (question: Question, line: WarmStartLine | string): Promise<void> => {
     const retries = lines.filter(({ kind }) => kind === 'retry').length;
-    const tooMany = retries >= (options.retryShare ?? DEFAULT_RETRY_SHARE) * count;
+    const tooMany = retries >= RETRY_SHARE * count;
     if (typeof line === 'string') countUp(left, question.dataset, line);
     else if (line.kind === 'retry' && tooMany) countUp(left, question.dataset, 'enough second tries');
     else {

@@ -9,6 +9,7 @@ export interface HttpScorerOptions {
   readonly url: string;
   /** Answers of one request. Default 64. */
   readonly batchSize?: number;
+  // Tests are in a hurry.
   readonly timeoutMs?: number;
   readonly retries?: number;
   readonly retryDelayMs?: number;

@@ -5,6 +5,9 @@ import { type CallOptions, type Connection, connect, type ThreadOptions } from '
 import type { Methods } from './messages.js';
 import { streamCall } from './stream.js';
 
+/** Life after which a death counts as the first again. */
+const HEALTHY_AFTER_MS = 60_000;
+
 /** `failed`: died so often that it is not started again. */
 export type WorkerState = 'ready' | 'restarting' | 'failed' | 'closed';
 
@@ -20,8 +23,6 @@ export interface WorkerOptions<Broadcast = never> {
   readonly backOffMs?: number;
   /** Deaths in a row after which the worker stays down. */
   readonly maxRestarts?: number;
-  /** Life after which a death counts as the first again. */
-  readonly healthyAfterMs?: number;
   readonly onBroadcast?: (event: Broadcast) => void;
   /** Called when the state changes; `error` is the death that caused it. */
   readonly onState?: (state: WorkerState, error: Error | null) => void;
@@ -61,7 +62,7 @@ export async function startWorker<M extends Methods<M>, Broadcast = never>(
   data: unknown,
   options: WorkerOptions<Broadcast> = {},
 ): Promise<WorkerClient<M>> {
-  const { restart = true, backOffMs = 500, maxRestarts = 5, healthyAfterMs = 60_000 } = options;
+  const { restart = true, backOffMs = 500, maxRestarts = 5 } = options;
   const thread: ThreadOptions = {
     data,
     niceness: options.niceness ?? 0,
@@ -88,7 +89,7 @@ export async function startWorker<M extends Methods<M>, Broadcast = never>(
     const since = performance.now();
     void opened.ended.then((error) => {
       if (error === null || state === 'closed') return;
-      if (performance.now() - since >= healthyAfterMs) deaths = 0;
+      if (performance.now() - since >= HEALTHY_AFTER_MS) deaths = 0;
       died(error);
     });
   }
