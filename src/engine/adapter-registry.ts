@@ -2,6 +2,7 @@
 // or a sequence uses it; a name never silently means another version, and an unknown one never means the base model.
 
 import { IntegrityError, InvalidInputError, NotFoundError, UnavailableError } from '../errors.js';
+import { OneAtATime } from '../util/one-at-a-time.js';
 import { EngineAwayError } from './away.js';
 import type { AdapterInfo } from './generator.js';
 import { BASE_VERSION, type LoadedAdapter } from './messages.js';
@@ -44,7 +45,7 @@ export class AdapterRegistry {
   readonly #versions = new Map<string, Version>();
   #live: string | null = null;
   /** Loads and unloads happen one after the other. */
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #turns = new OneAtATime();
   #loading = 0;
 
   constructor(
@@ -59,7 +60,7 @@ export class AdapterRegistry {
   async load(name: string, folder: string, replace: boolean): Promise<AdapterInfo> {
     if (name === '' || name === BASE_VERSION)
       throw new InvalidInputError(`adapter name: expected other than "${name}"`, 'name');
-    return this.#inTurn(async () => {
+    return this.#turns.run(async () => {
       this.#loading++;
       try {
         const loaded = await this.residence.load(folder);
@@ -74,7 +75,7 @@ export class AdapterRegistry {
 
   /** @throws {NotFoundError} no such name; {InvalidInputError} it is the live one */
   unload(name: string): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#turns.run(async () => {
       this.#named(name);
       if (this.#live === name)
         throw new InvalidInputError(
@@ -137,12 +138,12 @@ export class AdapterRegistry {
    * @returns what the worker does not have
    */
   reload(): Promise<readonly AdapterFault[]> {
-    return this.#inTurn(() => this.#loadAgain([...this.#names]));
+    return this.#turns.run(() => this.#loadAgain([...this.#names]));
   }
 
   /** Tries those again for which the worker could not be asked. @returns what it still does not have */
   retry(): Promise<readonly AdapterFault[]> {
-    return this.#inTurn(() =>
+    return this.#turns.run(() =>
       this.#loadAgain([...this.#names].filter(([, { fault }]) => fault instanceof UnavailableError)),
     );
   }
@@ -229,11 +230,5 @@ export class AdapterRegistry {
     const { version, path, fault } = this.#named(name);
     const { rank, leases } = version;
     return { name, version: version.version, rank, leases, path, fault: fault?.message ?? null };
-  }
-
-  #inTurn<T>(act: () => Promise<T>): Promise<T> {
-    const result = this.#last.then(act);
-    this.#last = result.catch(() => {});
-    return result;
   }
 }

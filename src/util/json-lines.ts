@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline';
 import { z } from 'zod';
 import { writeFileAtomic } from './atomic-file.js';
 import { checkJson, parseJson } from './json-file.js';
+import { OneAtATime } from './one-at-a-time.js';
 
 /** Appends values to a file, one JSON line each, written whole or, after a kill, cut off at the end of the file. */
 export interface JsonLinesWriter {
@@ -17,15 +18,11 @@ export async function openJsonLines(path: string): Promise<JsonLinesWriter> {
   await mkdir(dirname(path), { recursive: true });
   await dropCutLine(path);
   const file = await open(path, 'a');
-  let last: Promise<unknown> = Promise.resolve();
+  const turns = new OneAtATime();
   return {
-    append(value) {
-      const write = last.then(() => file.appendFile(`${JSON.stringify(value)}\n`));
-      last = write.catch(() => {});
-      return write;
-    },
+    append: (value) => turns.run(() => file.appendFile(`${JSON.stringify(value)}\n`)),
     async close() {
-      await last;
+      await turns.settled();
       await file.sync();
       await file.close();
     },

@@ -8,6 +8,7 @@ import {
   saysNothing,
   type TrajectoryStore,
 } from '../../trajectory/index.js';
+import { OneAtATime } from '../../util/one-at-a-time.js';
 import type { GateQuestion } from './gate/questions.js';
 import {
   isLabelled,
@@ -19,7 +20,6 @@ import {
   type Texts,
   weightOf,
 } from './known-answer.js';
-import { OneAtATime } from './one-at-a-time.js';
 import { type Preference, Preferences } from './preferences.js';
 import { Unaskable } from './unaskable.js';
 

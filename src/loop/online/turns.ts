@@ -2,7 +2,7 @@
 // something to do.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { OneAtATime } from './one-at-a-time.js';
+import { OneAtATime } from '../../util/one-at-a-time.js';
 
 export class Turns {
   readonly #closed = new AbortController();

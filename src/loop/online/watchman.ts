@@ -1,12 +1,12 @@
 // Follows what users say, also while a round is under way or the loop is paused, and takes a version back that they find worse.
 
 import { NotFoundError } from '../../errors.js';
+import { OneAtATime } from '../../util/one-at-a-time.js';
 import type { Book } from './book.js';
 import type { Findings } from './findings.js';
 import type { LoopHouse } from './house.js';
 import type { Judge } from './judge.js';
 import type { LabelIndex } from './labels.js';
-import { OneAtATime } from './one-at-a-time.js';
 import { Outcomes } from './outcomes.js';
 import type { Publisher } from './publisher.js';
 import type { LoopState } from './state.js';

@@ -1,6 +1,7 @@
 // Tells others what became of versions. Nothing waits for it, and a receiver that is away costs nothing but its news.
 
 import { postJson } from '../../util/http.js';
+import { OneAtATime } from '../../util/one-at-a-time.js';
 import { retried } from '../../util/retried.js';
 
 export interface LoopNews {
@@ -32,12 +33,12 @@ export async function sendNews(news: LoopNews, options: WebhookOptions): Promise
 
 /** Sends news one after the other, so that they arrive in their order. */
 export class News {
-  #last: Promise<void> = Promise.resolve();
+  readonly #turns = new OneAtATime();
 
   constructor(private readonly options: WebhookOptions) {}
 
   send(news: LoopNews): void {
-    this.#last = this.#last.then(() => sendNews(news, this.options));
+    void this.#turns.run(() => sendNews(news, this.options));
   }
 }
 

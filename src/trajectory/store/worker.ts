@@ -4,6 +4,7 @@
 import { SearchloopError, UnavailableError } from '../../errors.js';
 import { serveWorker } from '../../runtime/index.js';
 import { connectDatabase, isStatementFault, migrate, type SqlDatabase } from '../../storage/index.js';
+import { OneAtATime } from '../../util/one-at-a-time.js';
 import { applyWrites } from './apply.js';
 import { createRecordAudit, type RecordAudit } from './auditing.js';
 import type { AuditSummary, StoreMethods, StoreWorkerData } from './messages.js';
@@ -62,7 +63,7 @@ serveWorker<StoreMethods, StoreWorkerData>(({ storage, auditor }) => {
 /** One piece of work at a time: a database is never closed under another's hands. */
 function openOnDemand(storage: StoreWorkerData['storage']): { using: Using; close(): Promise<void> } {
   let database: Store | null = null;
-  let before: Promise<unknown> = Promise.resolve();
+  const turns = new OneAtATime();
 
   async function open(): Promise<Store> {
     const opened = await connectDatabase<StoreTables>(storage);
@@ -89,13 +90,9 @@ function openOnDemand(storage: StoreWorkerData['storage']): { using: Using; clos
   }
 
   return {
-    using(work) {
-      const result = before.then(() => attempt(work));
-      before = result.catch(() => {});
-      return result;
-    },
+    using: (work) => turns.run(() => attempt(work)),
     async close() {
-      await before;
+      await turns.settled();
       await database?.close();
     },
   };

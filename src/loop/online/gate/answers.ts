@@ -6,6 +6,7 @@ import { appendFile } from 'node:fs/promises';
 import { type AnswerFingerprint, fingerprintOf } from '../../../reward/index.js';
 import { writeFileAtomic } from '../../../util/atomic-file.js';
 import { readJsonLines } from '../../../util/json-lines.js';
+import { OneAtATime } from '../../../util/one-at-a-time.js';
 
 export interface GivenAnswer {
   /** Digest of the conversation. */
@@ -28,7 +29,7 @@ const MOST = 20_000;
 export class GateAnswers {
   readonly #given = new Map<string, GivenAnswer>();
   #opened: Promise<void> | null = null;
-  #writing: Promise<unknown> = Promise.resolve();
+  readonly #writes = new OneAtATime();
   #isTold = false;
 
   /** @param file  null keeps them in memory only */
@@ -106,14 +107,12 @@ export class GateAnswers {
   #write(write: (file: AnswerFile) => Promise<void>): Promise<void> {
     const { file } = this;
     if (file === null) return Promise.resolve();
-    const written = this.#writing
-      .then(() => write(file))
+    return this.#writes
+      .run(() => write(file))
       .catch((error: Error) => {
         if (!this.#isTold) file.onNote(`answers for the gate are not kept on disk: ${error.message}`);
         this.#isTold = true;
       });
-    this.#writing = written;
-    return written;
   }
 }
 
