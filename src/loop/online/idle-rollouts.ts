@@ -4,7 +4,7 @@ import { EngineAwayError, RAW_POLICY } from '../../engine/index.js';
 import { CancelledError } from '../../errors.js';
 import { createRolloutRunner, type RolloutRequest } from '../../rollout/index.js';
 import type { StoredMessage, TrajectoryRecord } from '../../trajectory/index.js';
-import { sideBySide } from '../../util/side-by-side.js';
+import { eachOf } from '../../util/side-by-side.js';
 import { FailedSearch, FailedSearches } from '../offline/failed-searches.js';
 import type { RolloutParts } from '../offline/lock-step-rollouts.js';
 import type { Priority } from './priority.js';
@@ -43,23 +43,13 @@ export async function rollIdle(
   onRecord: (done: number, at: number, record: TrajectoryRecord | null) => void = () => {},
 ): Promise<(TrajectoryRecord | null)[]> {
   const records: (TrajectoryRecord | null)[] = [];
-  let next = 0;
   let done = 0;
-  // As many as there are slots; how many of them may run side by side now, `open` decides.
-  const workers = Math.min(jobs.length, house.priority.users.info.maxSequences);
-  const work = async (stop: AbortSignal): Promise<void> => {
-    while (next < jobs.length) {
-      const at = next++;
-      const job = jobs[at] as IdleJob;
-      records[at] = await rollOne(house, job, stop).catch((error: Error) => notAsked(house, job, error));
-      onRecord(++done, at, records[at] ?? null);
-    }
+  const ask = async (job: IdleJob, at: number, stop: AbortSignal): Promise<void> => {
+    records[at] = await rollOne(house, job, stop).catch((error: Error) => notAsked(house, job, error));
+    onRecord(++done, at, records[at] ?? null);
   };
-  await sideBySide(Array(workers).fill(work), signal).catch((error: unknown) => {
-    // However what was under way ended then.
-    throw signal.aborted ? new CancelledError() : error;
-  });
-  if (signal.aborted) throw new CancelledError();
+  // As many as there are slots; how many of them may run side by side now, `open` decides.
+  await eachOf(jobs, house.priority.users.info.maxSequences, ask, signal);
   return records;
 }
 

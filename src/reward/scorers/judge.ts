@@ -3,7 +3,7 @@
 
 import { z } from 'zod';
 import { IntegrityError, RefusedError } from '../../errors.js';
-import { sideBySide } from '../../util/side-by-side.js';
+import { eachOf } from '../../util/side-by-side.js';
 import { askScorer } from './ask-scorer.js';
 import type { ScoredItem, Scorer } from './scorer.js';
 
@@ -48,17 +48,12 @@ export function createJudge(options: JudgeOptions): Scorer {
     async score(items, signal) {
       const rewards = new Array<number | null>(items.length).fill(null);
       const refusals: string[] = [];
-      const judgeAt = async (at: number, stop: AbortSignal): Promise<void> => {
-        const item = items[at] as ScoredItem;
+      const judgeAt = async (item: ScoredItem, at: number, stop: AbortSignal): Promise<void> => {
         const ask = () => reply(url, item, options, votes > 1, stop);
         rewards[at] = await judge(item, ask, votes, (why) => refusals.push(why));
       };
-      let next = 0;
       // With the first failure all is given up: nobody pays for verdicts that are thrown away.
-      const work = async (stop: AbortSignal): Promise<void> => {
-        while (next < items.length) await judgeAt(next++, stop);
-      };
-      await sideBySide(Array(Math.min(concurrency, items.length)).fill(work), signal);
+      await eachOf(items, concurrency, judgeAt, signal);
       if (refusals.length > 0)
         options.onNote?.(
           `the judge would not judge ${refusals.length} of ${items.length} answers; of the first: ${refusals[0]}`,
