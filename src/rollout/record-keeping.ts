@@ -1,6 +1,7 @@
 // Hands records to whoever keeps them, without letting a slow or broken store hold up or cost an answer.
 
 import type { TrajectoryRecord } from '../trajectory/index.js';
+import { within } from '../util/within.js';
 import type { RolloutRequest } from './events.js';
 
 export interface RecordKeeping {
@@ -32,13 +33,5 @@ export async function keepRecord(
       return false;
     },
   );
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(false), recordTimeoutMs);
-  });
-  try {
-    return await Promise.race([kept, late]);
-  } finally {
-    clearTimeout(timer);
-  }
+  return (await within(kept, recordTimeoutMs)) === true;
 }

@@ -1,6 +1,7 @@
 // Work in flight, so that a stop can wait for it and then end it.
 
 import { CancelledError } from '../errors.js';
+import { within } from '../util/within.js';
 import { RequestError } from './openai/request-error.js';
 
 export interface Work {
@@ -55,18 +56,9 @@ export function createActivity(): Activity {
         onIdle = resolve;
         if (running.size === 0) resolve();
       });
-      await withTimeout(idle, graceMs);
+      await within(idle, graceMs);
       for (const controller of running) controller.abort(stopError());
-      await withTimeout(idle, LAST_WORDS_MS);
+      await within(idle, LAST_WORDS_MS);
     },
   };
-}
-
-async function withTimeout(promise: Promise<void>, ms: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  await Promise.race([promise, timeout]);
-  clearTimeout(timer);
 }

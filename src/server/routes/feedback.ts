@@ -3,6 +3,7 @@
 import type { Request, RequestHandler } from 'express';
 import { InvalidInputError, NotFoundError, UnavailableError } from '../../errors.js';
 import type { FeedbackInput, FeedbackOutcome } from '../../trajectory/index.js';
+import { LATE, within } from '../../util/within.js';
 import type { AnswerStore, ServerContext } from '../context.js';
 import type { FeedbackBody } from '../feedback/schema.js';
 import { hasScope, type Identity, identityOf } from '../http/api-keys.js';
@@ -61,20 +62,14 @@ function inputOf(body: FeedbackBody, identity: Identity, idempotencyKey: string 
 }
 
 async function add(store: AnswerStore, input: FeedbackInput): Promise<FeedbackOutcome> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(
-      () => reject(new UnavailableError('the feedback is not stored yet; send it again with the same key')),
-      TIMEOUT_MS,
-    );
-  });
   try {
-    return await Promise.race([store.addFeedback(input), late]);
+    const outcome = await within(store.addFeedback(input), TIMEOUT_MS);
+    if (outcome === LATE)
+      throw new UnavailableError('the feedback is not stored yet; send it again with the same key');
+    return outcome;
   } catch (error) {
     if (error instanceof NotFoundError) throw new RequestError('answer_not_found', error.message);
     if (error instanceof InvalidInputError) throw invalidField(error.param, error.message);
     throw error;
-  } finally {
-    clearTimeout(timer);
   }
 }

@@ -4,6 +4,7 @@
 import { performance } from 'node:perf_hooks';
 import * as errors from '../../errors.js';
 import { UnavailableError } from '../../errors.js';
+import { within } from '../../util/within.js';
 import type { Write, WriteFault, WriteKind, WriteOutcome, Writes } from './messages.js';
 
 export interface WriteQueueOptions {
@@ -133,14 +134,9 @@ export function createWriteQueue(options: WriteQueueOptions): WriteQueue {
     }),
     async close(graceMs) {
       closed = true;
-      let timer: NodeJS.Timeout | undefined;
-      const late = new Promise<void>((resolve) => {
-        timer = setTimeout(resolve, graceMs);
-      });
       // A pause between two tries ends now: this is the last chance.
       wake();
-      await Promise.race([running, late]);
-      clearTimeout(timer);
+      await within(running ?? Promise.resolve(), graceMs);
       settle(waiting.length, ({ reject }) =>
         reject(
           new UnavailableError('the store was closed before this was committed', {

@@ -4,6 +4,7 @@ import { rm } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CancelledError, DownloadError, IntegrityError } from '../../errors.js';
 import type { OnProgress } from '../../util/progress.js';
+import { LATE, within } from '../../util/within.js';
 import { type ByteSource, SourceError } from './source.js';
 import { checkSum, startSum, type WantedFile } from './wanted.js';
 import { type CheckedWriter, openCheckedWriter } from './write-checked.js';
@@ -98,7 +99,9 @@ async function copyBody(
   options.signal?.addEventListener('abort', stop, { once: true });
   try {
     while (true) {
-      const { done, value } = await withTimeout(reader.read(), wanted.path);
+      const read = await within(reader.read(), STALL_MS);
+      if (read === LATE) throw new DownloadError(`${wanted.path}: no byte for ${STALL_MS / 1000} s`);
+      const { done, value } = read;
       if (options.signal?.aborted) throw new CancelledError();
       if (done) break;
       if (writer.size + value.length > wanted.sizeBytes)
@@ -122,19 +125,4 @@ async function copyBody(
     throw new DownloadError(
       `${wanted.path}: the transfer ended at ${writer.size} of ${wanted.sizeBytes} bytes`,
     );
-}
-
-async function withTimeout<T>(work: Promise<T>, path: string): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(
-      () => reject(new DownloadError(`${path}: no byte for ${STALL_MS / 1000} s`)),
-      STALL_MS,
-    );
-  });
-  try {
-    return await Promise.race([work, timeout]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
