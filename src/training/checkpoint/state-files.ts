@@ -1,10 +1,9 @@
 // What a run needs beside the trained values to go on as if it had never stopped: moments and counters.
 
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { FileFormatError } from '../../errors.js';
-import { writeFileAtomic } from '../../util/atomic-file.js';
+import { readJsonFileIfAny, writeJsonFile } from '../../util/json-file.js';
 import { openSafetensorsFile, writeSafetensors } from '../../weights/index.js';
 
 const OPTIMIZER_NAME = 'optimizer.safetensors';
@@ -36,17 +35,15 @@ export async function writeState(
     join(folder, OPTIMIZER_NAME),
     arrays.map(({ name, shape, values }) => ({ name, shape, type: 'F32', data: () => values })),
   );
-  await writeFileAtomic(join(folder, STATE_NAME), `${JSON.stringify(state, null, 2)}\n`);
+  await writeJsonFile(join(folder, STATE_NAME), state);
 }
 
 /** @throws {FileFormatError} the file is missing or not what `writeState` writes */
 export async function readState(folder: string): Promise<TrainerState> {
   const path = join(folder, STATE_NAME);
-  try {
-    return stateSchema.parse(JSON.parse(await readFile(path, 'utf8')));
-  } catch (cause) {
-    throw new FileFormatError(`${path}: ${(cause as Error).message}`, { cause });
-  }
+  const state = await readJsonFileIfAny(path, stateSchema);
+  if (state === null) throw new FileFormatError(`${path} does not exist`);
+  return state;
 }
 
 /**

@@ -14,6 +14,7 @@ import {
 } from '../../model/index.js';
 import { openRuntime } from '../../runtime/index.js';
 import { sha256Hex } from '../../util/digest.js';
+import { jsonObject, readJsonFileSync } from '../../util/json-file.js';
 import type { TensorSource } from '../../weights/index.js';
 import type { LoraShape, TrainedForm } from '../checkpoint/trained-files.js';
 import { openTrainingModel, type TrainableWeights } from '../model/index.js';
@@ -78,7 +79,7 @@ export function openDecoderWeights(model: StoredModel, source: TensorSource): De
   if (source.format === 'gguf') return decoderWeights(describeDecoder({ gguf: metadata, tensors }), source);
   const json = (role: 'config' | 'generationConfig'): object | undefined => {
     const path = model.file(role);
-    return path === null ? undefined : JSON.parse(readFileSync(path, 'utf8'));
+    return path === null ? undefined : readJsonFileSync(path, jsonObject);
   };
   const generationConfigJson = json('generationConfig');
   const config = describeDecoder({
