@@ -5,9 +5,9 @@ import { randomUUID } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { ConflictError, FileFormatError, IntegrityError } from '../../errors.js';
+import { ConflictError, IntegrityError } from '../../errors.js';
 import type { TrajectoryStore } from '../../trajectory/index.js';
-import { readJsonFileIfAny, writeJsonFile } from '../../util/json-file.js';
+import { checkJson, readJsonFileIfAny, writeJsonFile } from '../../util/json-file.js';
 import { checkpointsOf, versionsOf } from './house.js';
 import type { LoopState } from './state.js';
 
@@ -73,11 +73,7 @@ export async function readOwner(
   store: Pick<TrajectoryStore, 'readDocument'>,
 ): Promise<z.infer<typeof ownerDocument> | null> {
   const stored = await store.readDocument(OWNER_DOCUMENT);
-  if (stored === null) return null;
-  const parsed = ownerDocument.safeParse(stored);
-  if (!parsed.success)
-    throw new FileFormatError(`the document ${OWNER_DOCUMENT}: ${z.prettifyError(parsed.error)}`);
-  return parsed.data;
+  return stored === null ? null : checkJson(stored, ownerDocument, `the document ${OWNER_DOCUMENT}`);
 }
 
 /** Null where it has none. */

@@ -1,8 +1,8 @@
 // What the loop remembers: one document in the store, written as a whole, with a step in the step's own transaction.
 
 import { z } from 'zod';
-import { FileFormatError } from '../../errors.js';
 import type { TrajectoryStore } from '../../trajectory/index.js';
+import { checkJson } from '../../util/json-file.js';
 import { newGuardState } from './collapse-guard.js';
 import { LOOP_STATES, type LoopEvent, nextState } from './states.js';
 
@@ -163,15 +163,11 @@ export const usedOf = ({ stretch }: LoopState): readonly string[] => stretch.use
 export async function readLoopState(store: Pick<TrajectoryStore, 'readDocument'>): Promise<LoopState | null> {
   const stored = await store.readDocument(STATE_DOCUMENT);
   if (stored === null) return null;
-  const parsed = loopState.safeParse(stored);
-  if (!parsed.success)
-    throw new FileFormatError(`the loop's state in the store: ${z.prettifyError(parsed.error)}`);
-  const used = z.array(z.string()).safeParse((await store.readDocument(USED_DOCUMENT)) ?? []);
-  if (!used.success)
-    throw new FileFormatError(`the document ${USED_DOCUMENT}: ${z.prettifyError(used.error)}`);
+  const { stretch, ...state } = checkJson(stored, loopState, "the loop's state in the store");
+  const document = (await store.readDocument(USED_DOCUMENT)) ?? [];
+  const used = checkJson(document, z.array(z.string()), `the document ${USED_DOCUMENT}`);
   // Earlier builds wrote them in one.
-  const { stretch, ...state } = parsed.data;
-  return { ...state, stretch: { ...stretch, used: [...new Set([...used.data, ...stretch.used])] } };
+  return { ...state, stretch: { ...stretch, used: [...new Set([...used, ...stretch.used])] } };
 }
 
 /** The state after an event of the table. @throws {InvalidInputError} no such transition */
