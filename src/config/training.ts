@@ -117,7 +117,12 @@ export const training = z.strictObject({
     .min(0)
     .default(0)
     .describe('In sft, power of 1 - p in the weight of a token; 0 weighs all alike.'),
-  maxStaleness: int(0, 1000).default(4).describe('Rollouts older than this many versions are dropped.'),
+  maxStaleness: int(0, 1000)
+    .default(4)
+    .describe('Rollouts older than this many versions, or of none that is kept, are dropped.'),
+  maxRejectedShare: share
+    .default(0.5)
+    .describe('Training ends where a larger share of the rollouts of a step fails the audit.'),
   rewardRule: z
     .enum(['outcome', 'outcome+format', 'outcome+format-score', 'f1', 'sub-exact-match'])
     .default('outcome')

@@ -4,7 +4,7 @@ import type { RunSettings } from '../../training/index.js';
 import type { RunIdentity } from './run-folder.js';
 
 /** Settings that may change when a run goes on: they say how far it goes and how it is kept, not what a step does. */
-const FREE = ['steps', 'epochs', 'checkpointEvery', 'keepCheckpoints'] as const;
+const FREE = ['steps', 'epochs', 'checkpointEvery', 'keepCheckpoints', 'maxRejectedShare'] as const;
 
 export function runIdentity(
   settings: RunSettings,

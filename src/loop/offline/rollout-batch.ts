@@ -12,19 +12,23 @@ import {
 } from '../../training/index.js';
 import type { TrajectoryRecord } from '../../trajectory/index.js';
 import type { RolloutJob } from './lock-step-rollouts.js';
+import { type Rejected, refuseRejected } from './rejected.js';
+import type { Sampler } from './sampling-version.js';
 
 export interface ScoredRollout {
   readonly question: Question;
   readonly record: TrajectoryRecord;
   readonly scores: RewardedRecord;
+  /** A logged answer of any version that users had: judged by weights and KL, not by its age. */
+  readonly isLogged?: boolean;
 }
 
 export interface BatchParts {
   readonly settings: RunSettings;
   readonly questions: readonly Question[];
   roll(jobs: readonly RolloutJob[]): Promise<TrajectoryRecord[]>;
-  /** Records that are not are left out, as if they had not been sampled. */
-  isSound(record: TrajectoryRecord): boolean;
+  /** Why a record must not be trained on: it is left out, as if it had not been sampled; null: it is sound. */
+  faultOf(record: TrajectoryRecord): string | null;
   score(record: TrajectoryRecord, question: Question): RewardedRecord;
 }
 
@@ -47,23 +51,33 @@ const MOST_ROUNDS = 4;
  * groups of equal outcomes are replaced by further questions, a few rounds at most.
  *
  * @param step  from 1; with the run's seed it decides questions and samples
+ * @throws {IntegrityError} more than `maxRejectedShare` of the rollouts are not sound
  */
 export async function sampleBatch(parts: BatchParts, step: number): Promise<SampledBatch> {
   const { settings } = parts;
   const wanted = groupsOfStep(settings);
   const first = await rollQuestions(parts, questionsOf(parts, step, wanted), `s${step}`);
-  const { rollouts, quarantined } = first;
-  if (!settings.dynamicSampling || settings.groupSize === 1)
-    return { batch: rollouts, sampled: rollouts, quarantined, equalShare: null };
+  const { rollouts } = first;
   const sampled = [...rollouts];
-  let unsound = quarantined;
+  const rejected = [...first.rejected];
+  const refuse = (): void =>
+    refuseRejected(
+      rejected,
+      sampled.length + rejected.length,
+      settings,
+      `then the run goes on with --resume, from step ${step - 1}`,
+    );
+  refuse();
+  if (!settings.dynamicSampling || settings.groupSize === 1)
+    return { batch: rollouts, sampled, quarantined: rejected.length, equalShare: null };
   for (let round = 1; round < MOST_ROUNDS; round++) {
     const { missingGroups } = outcomesOf(sampled, wanted);
     if (missingGroups === 0) break;
     const questions = furtherQuestions(parts, step, round, missingGroups);
     const further = await rollQuestions(parts, questions, `s${step}r${round}`);
     sampled.push(...further.rollouts);
-    unsound += further.quarantined;
+    rejected.push(...further.rejected);
+    refuse();
   }
   const { kept, equalGroups } = outcomesOf(sampled, wanted);
   const groups = new Set(sampled.map(({ record }) => record.groupId)).size;
@@ -71,7 +85,7 @@ export async function sampleBatch(parts: BatchParts, step: number): Promise<Samp
     // Nothing differs: the step then has no signal, and its figures say so.
     batch: kept.length === 0 ? rollouts : kept.map((i) => sampled[i] as ScoredRollout),
     sampled,
-    quarantined: unsound,
+    quarantined: rejected.length,
     equalShare: groups === 0 ? null : equalGroups / groups,
   };
 }
@@ -110,7 +124,7 @@ async function rollQuestions(
   parts: BatchParts,
   questions: readonly Question[],
   name: string,
-): Promise<{ readonly rollouts: readonly ScoredRollout[]; readonly quarantined: number }> {
+): Promise<{ readonly rollouts: readonly ScoredRollout[]; readonly rejected: readonly Rejected[] }> {
   const { groupSize, seed } = parts.settings;
   const jobs = questions.flatMap((question, q) =>
     Array.from({ length: groupSize }, (_, sample) => ({
@@ -122,18 +136,23 @@ async function rollQuestions(
     })),
   );
   const records = await parts.roll(jobs);
+  const rejected: Rejected[] = [];
   const rollouts = records.flatMap((record, i) => {
-    if (!parts.isSound(record)) return [];
+    const reason = parts.faultOf(record);
+    if (reason !== null) {
+      rejected.push({ id: record.id, reason });
+      return [];
+    }
     const { question } = jobs[i] as RolloutJob;
     return [{ question, record, scores: parts.score(record, question) }];
   });
-  return { rollouts, quarantined: records.length - rollouts.length };
+  return { rollouts, rejected };
 }
 
 /** A rollout as a step takes it. */
 export function trainingSequence(
   { record, scores, question }: ScoredRollout,
-  version: string,
+  sampler: Sampler,
   baselines: RunningBaselines,
 ): TrainingSequence {
   return {
@@ -145,8 +164,7 @@ export function trainingSequence(
       groupId: record.groupId as string,
       reward: scores.reward,
       baseline: baselines.valueOf(question.dataset),
-      version,
-      staleness: 0,
+      ...sampler,
       engineLogprobs: Float32Array.from(record.logprobs),
       searches: record.searches.length,
       validActions: record.validActions,

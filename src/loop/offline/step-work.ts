@@ -8,11 +8,14 @@ import {
   type Trainer,
 } from '../../training/index.js';
 import { type ScoredRollout, trainingSequence } from './rollout-batch.js';
+import { type Sampler, samplerOf, type TrainerVersions } from './sampling-version.js';
 
 export interface StepParts {
   readonly settings: RunSettings;
   /** The step begins with its committed policy. */
   readonly trainer: Pick<Trainer, 'step' | 'committed'>;
+  /** Of the trainer, the present one among them. */
+  readonly versions: TrainerVersions;
   readonly batch: readonly ScoredRollout[];
   readonly baselines: RunningBaselines;
   /** Weight of the KL to the reference. */
@@ -25,19 +28,24 @@ export interface StepParts {
   readonly reference: string | null;
 }
 
-/** The trainer's next step: one policy for all rollouts, and a critic beside it where the algorithm has one. */
+/**
+ * The trainer's next step. Each rollout is weighed against the version that its record names; a logged answer against the
+ * present one, its ratio to the version that sampled is in the importance weights.
+ */
 export function stepWork(parts: StepParts): StepWork {
-  const { settings, trainer, batch, baselines, klBeta, steps, seed, reference } = parts;
+  const { settings, trainer, versions, batch, baselines, klBeta, steps, seed, reference } = parts;
   const { weightDecay, maxGradientNorm } = settings;
   const { version } = trainer.committed;
   const step = trainer.step + 1;
   const rates = learningRates(settings, step, steps);
+  const sampler = ({ record, isLogged }: ScoredRollout): Sampler =>
+    isLogged === true ? { version, staleness: 0 } : samplerOf(record, versions);
   return {
     step,
     version,
     algorithm: { ...settings.objective, klBeta },
     supervised: false,
-    sequences: batch.map((item) => trainingSequence(item, version, baselines)),
+    sequences: batch.map((item) => trainingSequence(item, sampler(item), baselines)),
     batchEpochs: settings.batchEpochs,
     miniBatchSequences: settings.miniBatchSequences,
     policy: { learningRate: rates.policy, weightDecay, maxGradientNorm },
@@ -45,6 +53,6 @@ export function stepWork(parts: StepParts): StepWork {
     microBatchTokens: settings.microBatchTokens,
     seed,
     reference,
-    versions: {},
+    versions: Object.fromEntries([...versions].map(([name, { folder }]) => [name, folder])),
   };
 }

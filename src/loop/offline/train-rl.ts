@@ -1,7 +1,8 @@
 // Reinforcement learning, offline: roll out with the present policy, score, update, commit; once a step.
 //
-// Every rollout is sampled by the version that is then updated, so nothing is stale. The adapter of each step is
-// committed before it is sampled from: what a killed run had beyond its last commit is rolled out again, to the bit.
+// Every rollout is to be sampled by the version that is then updated; what a record names another version for is told, and
+// left out where that one is too old. The adapter of each step is committed before it is sampled from: what a killed run
+// had beyond its last commit is rolled out again, to the bit.
 
 import { join } from 'node:path';
 import { CancelledError } from '../../errors.js';
@@ -16,6 +17,7 @@ import {
   type RunFigures,
   type RunSettings,
   readMetrics,
+  type StepReport,
   type Trainer,
 } from '../../training/index.js';
 import { audit } from '../../trajectory/index.js';
@@ -32,6 +34,7 @@ import {
   sampleBatch,
 } from './rollout-batch.js';
 import type { RunFolder } from './run-folder.js';
+import { trainerVersions } from './sampling-version.js';
 import { stepWork } from './step-work.js';
 import type { TrainingEvents } from './train-sft.js';
 
@@ -63,6 +66,7 @@ export function rlSteps(settings: RunSettings, questions: number): number {
  * @returns the best policy on validation, or the last one where nothing was validated
  * @throws {CancelledError} the signal fired; what was committed stays, and the run can go on from there
  * @throws {NonFiniteError} a step was rejected; says where the number came from
+ * @throws {IntegrityError} too many rollouts of a step failed the audit; likewise
  */
 export async function trainRl(parts: RlParts, events: RlEvents = {}): Promise<TrainingOutcome> {
   const { settings, run, trainer, rollouts } = parts;
@@ -83,6 +87,7 @@ export async function trainRl(parts: RlParts, events: RlEvents = {}): Promise<Tr
       const work = stepWork({
         settings,
         trainer,
+        versions: await trainerVersions(trainer),
         batch,
         baselines: learned.baselines,
         klBeta: learned.klBeta,
@@ -96,6 +101,7 @@ export async function trainRl(parts: RlParts, events: RlEvents = {}): Promise<Tr
       });
       for (const { question, scores } of batch) learned.baselines.update(question.dataset, scores.reward);
       learned.follow(report.metrics.kl, batch.length);
+      tellOfOthers(batch, version, report, events);
       const figures = { ...report.metrics, ...batchFigures(sampled) };
       const { tokens, seconds } = report;
       await written.step({ step, ...figures, tokens, seconds, rolloutSeconds });
@@ -118,11 +124,12 @@ async function auditedBatch(parts: RlParts, step: number, events: RlEvents): Pro
       settings: parts.settings,
       questions: parts.questions,
       score: parts.score,
-      isSound(record) {
+      faultOf(record) {
         const fault = audit(record, parts.tokenizer)[0];
-        if (fault !== undefined)
-          events.onNote?.(`rollout ${record.id} is not trained on: ${fault.rule}: ${fault.message}`);
-        return fault === undefined;
+        if (fault === undefined) return null;
+        const reason = `${fault.rule}: ${fault.message}`;
+        events.onNote?.(`rollout ${record.id} is not trained on: ${reason}`);
+        return reason;
       },
       roll: (jobs) =>
         parts.rollouts.roll(jobs, {
@@ -134,6 +141,21 @@ async function auditedBatch(parts: RlParts, step: number, events: RlEvents): Pro
   );
   if (signal?.aborted) throw new CancelledError();
   return sampled;
+}
+
+/** An engine that goes on with an old adapter must not do so in silence. */
+function tellOfOthers(
+  batch: readonly ScoredRollout[],
+  version: string,
+  { step, metrics }: StepReport,
+  { onNote }: RlEvents,
+): void {
+  const named = batch.map(({ record }) => record.versions.find((span) => span.adapterVersion !== version));
+  const others = named.flatMap((span) => (span === undefined ? [] : [span.adapterVersion]));
+  if (others.length > 0)
+    onNote?.(
+      `step ${step}: ${others.length} of ${batch.length} rollouts are of version ${others[0]?.slice(0, 12)}, though the engine was given ${version.slice(0, 12)}; ${metrics.staleRollouts} are too old and left out`,
+    );
 }
 
 const referenceOf = ({ settings, run, reference }: RlParts): string | null =>

@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { CancelledError } from '../../errors.js';
 import { scoreRecord } from '../../reward/index.js';
 import { derivedSeed, selectGroups } from '../../training/index.js';
-import { audit, NO_NOTES, type RecordNotes, type TrajectoryRecord } from '../../trajectory/index.js';
+import { NO_NOTES, type RecordNotes, type TrajectoryRecord } from '../../trajectory/index.js';
 import type { ScoredRollout } from '../offline/rollout-batch.js';
 import type { Attempt } from './attempt.js';
 import { chooseQuestions, type Place } from './choose-questions.js';
@@ -18,6 +18,7 @@ import type { AnswerPair, LabelIndex } from './labels.js';
 import { clusterOf } from './logged.js';
 import { loggedAnswers, usablePairs, whyNotLogged } from './logged-answers.js';
 import { type AnswerToGrade, COMPARED, type GradedAnswer } from './rewards.js';
+import { sound } from './sound.js';
 
 export interface Batch {
   readonly rollouts: readonly BatchItem[];
@@ -57,7 +58,10 @@ const MOST_READS = 4;
 /** Of the sequences of a step at most this share are pairs. */
 const PAIRED_SHARE = 0.5;
 
-/** @throws {CancelledError} the signal fired; {UnavailableError} a program that tells rewards is away */
+/**
+ * @throws {CancelledError} the signal fired; {UnavailableError} a program that tells rewards is away
+ * @throws {IntegrityError} too many rollouts of the step failed the audit
+ */
 export async function makeBatch(given: BatchParts): Promise<Batch> {
   const parts = { ...given, known: remembering(given.known) };
   const { house, plan } = parts;
@@ -289,23 +293,4 @@ function itemOf(house: LoopHouse, { origin, record }: Draft, reward: number): Om
     notes: null,
     isCompared: false,
   };
-}
-
-/** Records that break an invariant are never trained on, nor are those longer than the configuration allows. */
-function sound({ house, known }: BatchParts, items: readonly BatchItem[]): BatchItem[] {
-  const { maxSequenceTokens } = house.run;
-  return items.filter(({ record, notes }) => {
-    const tokens = record.tokenIds.length;
-    if (tokens > maxSequenceTokens) {
-      house.onNote(
-        `rollout ${record.id} is not trained on: it has ${tokens} tokens, and training.maxSequenceTokens is ${maxSequenceTokens}`,
-      );
-      return false;
-    }
-    const fault = audit(record, house.training.tokenizer)[0];
-    if (fault === undefined) return true;
-    house.onNote(`rollout ${record.id} is not trained on: ${fault.rule}: ${fault.message}`);
-    if (notes === null) known.note(record.id, 'failed the audit');
-    return false;
-  });
 }

@@ -2,6 +2,7 @@
 
 import { checkpointFolder, derivedSeed, type StepReport, type Trainer } from '../../training/index.js';
 import type { Learned } from '../offline/learned.js';
+import { trainerVersions } from '../offline/sampling-version.js';
 import { stepWork } from '../offline/step-work.js';
 import type { Batch, Plan } from './batch.js';
 import type { Known } from './findings.js';
@@ -76,7 +77,8 @@ export async function trainOn(
       valueSchedule: { ...run.valueSchedule, shape },
     },
     trainer,
-    batch: batch.rollouts,
+    versions: await trainerVersions(trainer),
+    batch: batch.rollouts.map((item) => ({ ...item, isLogged: item.notes === null })),
     baselines,
     klBeta,
     steps: HORIZON,

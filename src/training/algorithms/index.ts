@@ -32,8 +32,8 @@ export {
   algorithmSettings,
 } from './registry.js';
 export { type DynamicSelection, selectGroups } from './selection/dynamic-sampling.js';
+export { type PolicyDistance, policyDistance } from './selection/policy-distance.js';
 export { bestOfN, type Candidate } from './selection/rejection-sampling.js';
-export { isStale, type PolicyDistance, policyDistance } from './selection/staleness.js';
 export {
   type AdvantageName,
   type AlgorithmSettings,

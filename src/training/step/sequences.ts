@@ -22,7 +22,7 @@ export interface RolloutFacts {
   readonly baseline?: number;
   /** Version that sampled it. */
   readonly version: string;
-  /** How many versions lie between that one and the policy that is trained. */
+  /** Commits between that one and the policy that is trained; infinite where it is none of the trainer's. */
   readonly staleness: number;
   /** [T], nats, as the engine reported them; null: no importance weights. */
   readonly engineLogprobs: Float32Array | null;

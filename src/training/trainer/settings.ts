@@ -45,6 +45,8 @@ export interface RunSettings {
   readonly maxSequenceTokens: number;
   readonly checkpointEvery: number;
   readonly keepCheckpoints: number;
+  /** Of the rollouts of a step; where more fail the audit, training ends. */
+  readonly maxRejectedShare: number;
   /** Steps between validations; 0: never. */
   readonly validateEvery: number;
   readonly rollout: {
@@ -118,6 +120,7 @@ export function runSettings(
     maxSequenceTokens,
     checkpointEvery: config.checkpointEvery ?? preset.checkpointEvery,
     keepCheckpoints: config.keepCheckpoints,
+    maxRejectedShare: config.maxRejectedShare,
     validateEvery: supervised ? 0 : (config.validateEvery ?? preset.validateEvery),
     rollout,
   };

@@ -30,14 +30,19 @@ async function sample(
   algorithm: AlgorithmName,
   em: (group: number, sample: number) => 0 | 1,
   isSound: (id: string) => boolean = () => true,
+  more: { readonly maxRejectedShare?: number; readonly questions?: readonly Question[] } = {},
 ) {
   const groups: string[] = [];
   return sampleBatch(
     {
-      settings: settingsOf(algorithm, { batchSequences: 8, groupSize: 2 }),
-      questions,
+      settings: settingsOf(algorithm, {
+        batchSequences: 8,
+        groupSize: 2,
+        maxRejectedShare: more.maxRejectedShare ?? 0.5,
+      }),
+      questions: more.questions ?? questions,
       roll: async (jobs) => jobs.map(({ id, groupId }) => ({ ...makeRecord(id), groupId })),
-      isSound: ({ id }) => isSound(id),
+      faultOf: ({ id }) => (isSound(id) ? null : 'mask: all 0'),
       score(record) {
         const groupId = record.groupId as string;
         if (!groups.includes(groupId)) groups.push(groupId);
@@ -86,9 +91,43 @@ test('records that are not sound are counted and take no part', async () => {
     'dapo',
     (_, n) => (n === 1 ? 1 : 0),
     () => false,
+    { maxRejectedShare: 1 },
   );
   // All four rounds were tried; without a rollout there is no mean.
   expect(batchFigures(none)).toEqual({ rollouts: 0, quarantined: 32 });
+});
+
+test.each(['grpo', 'dapo'] as const)(
+  '%s: a step most of whose records are not sound is none',
+  async (name) => {
+    const most = sample(
+      name,
+      () => 0,
+      (id) => id === 's1q0n0' || id === 's1q1n0' || id === 's1q2n0',
+    );
+    await expect(most).rejects.toThrow(
+      /^5 of the 8 rollouts .*is 0.5: .*s1q0n1: mask: all 0; s1q1n1: .*; s1q2n1: .*; and 2 more\)/,
+    );
+  },
+);
+
+test('records that are not sound are counted over all rounds of a step', async () => {
+  // Nothing differs in the first round; of the two that follow nothing is sound.
+  const later = sample(
+    'dapo',
+    () => 0,
+    (id) => !id.startsWith('s1r'),
+  );
+  await expect(later).rejects.toThrow(/^16 of the 24 rollouts/);
+});
+
+test('the same question twice in a step is two groups', async () => {
+  const { sampled } = await sample('grpo', () => 0, undefined, { questions: questions.slice(0, 2) });
+  const groups = new Map<string | null, string[]>();
+  for (const { record, question } of sampled)
+    groups.set(record.groupId, [...(groups.get(record.groupId) ?? []), question.id]);
+  expect([...groups.values()].map(({ length }) => length)).toEqual([2, 2, 2, 2]);
+  expect([...groups.values()].map((ids) => new Set(ids).size)).toEqual([1, 1, 1, 1]);
 });
 
 test('steps of a run ask every question in each pass, though a step holds whole groups only', () => {
@@ -129,7 +168,11 @@ test('of what the environment wrote, only what a search brought counts as retrie
     searches: 1,
   } as const;
   const rollout = { record, scores, question: questions[0] as Question };
-  const { environmentMask, lossMask } = trainingSequence(rollout, 'v', new RunningBaselines());
+  const { environmentMask, lossMask } = trainingSequence(
+    rollout,
+    { version: 'v', staleness: 0 },
+    new RunningBaselines(),
+  );
   expect([...environmentMask.subarray(...found)].every((mask) => mask === 1)).toBe(true);
   expect([...environmentMask.subarray(...told)].every((mask) => mask === 0)).toBe(true);
   expect(environmentMask.some((mask, t) => mask === 1 && lossMask[t] === 1)).toBe(false);

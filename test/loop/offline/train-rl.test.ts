@@ -28,6 +28,7 @@ test('the reward rises; figures, checkpoints and the best one are kept', async (
   const early = (rows[0]?.reward as number) + (rows[1]?.reward as number);
   expect((rows[6]?.reward as number) + (rows[7]?.reward as number)).toBeGreaterThan(early + 0.1);
   expect(rows[0]).toMatchObject({ kl: 0, rollouts: 8, quarantined: 0, staleRollouts: 0 });
+  for (const row of rows) expect(Object.values(row).every(Number.isFinite)).toBe(true);
   for (const figure of [
     'entropy',
     'clipFraction',
@@ -41,8 +42,9 @@ test('the reward rises; figures, checkpoints and the best one are kept', async (
     'rolloutSeconds',
   ])
     expect(rows[7]).toHaveProperty(figure, expect.any(Number));
-  // Trainer and engine compute with the same float32 weights.
+  // Trainer and engine compute with the same float32 weights: at each token.
   expect(Math.abs((rows[0]?.importanceWeight as number) - 1)).toBeLessThan(1e-3);
+  expect(rows[0]?.importanceWeightMax).toBeLessThan(1 + 2e-3);
   expect(step).toBe(2);
   expect(JSON.parse(readFileSync(join(folder, 'grpo', 'best.json'), 'utf8'))).toEqual({ step });
   expect(readdirSync(join(folder, 'grpo', 'checkpoints')).sort()).toEqual([
@@ -64,6 +66,36 @@ test('dapo replaces groups of equal outcomes by further questions', async () => 
   expect(rows).toHaveLength(2);
   expect(rows.every((row) => Object.values(row).every(Number.isFinite))).toBe(true);
   expect(rows[0]).not.toHaveProperty('kl');
+});
+
+describe('an engine that silently goes on with an old adapter', () => {
+  const flags = { 'training.learningRate': 0.05, 'training.steps': 3, 'training.klPlace': 'none' };
+
+  test('is told of; what it samples under a version that is gone is not trained on', async () => {
+    // The second step's version is not kept beyond the third.
+    const { rows, notes, last, version } = await run('stuck', { flags, stuckFrom: 3 });
+    expect(rows.map(({ staleRollouts }) => staleRollouts)).toEqual([0, 0, 8]);
+    expect(rows.map(({ updates }) => updates)).toEqual([1, 1, 0]);
+    // The run gives the policy of its second step, and the third has not moved it.
+    expect(last).toBe(version);
+    expect(notes).toEqual([
+      expect.stringMatching(/^step 3: 8 of 8 rollouts are of version \w{12}, .* given \w{12}; 8 are too old/),
+    ]);
+  });
+
+  test('what it samples under a version that is still there is weighed against that one', async () => {
+    const two = { ...flags, 'training.steps': 2 };
+    const { rows, notes } = await run('lagging', { flags: two, stuckFrom: 2 });
+    expect(rows.map(({ staleRollouts }) => staleRollouts)).toEqual([0, 0]);
+    expect(rows[0]?.approxKl).toBe(0);
+    expect(rows[1]?.approxKl).toBeGreaterThan(0);
+    // The engine's log-probabilities are those of the version that sampled.
+    expect(rows[1]?.importanceWeightMax).toBeLessThan(1 + 2e-3);
+    expect(notes).toHaveLength(1);
+    const strict = { ...two, 'training.maxStaleness': 0 };
+    const { rows: dropped } = await run('strict', { flags: strict, stuckFrom: 2 });
+    expect(dropped.map(({ staleRollouts }) => staleRollouts)).toEqual([0, 8]);
+  });
 });
 
 test('best of n keeps good rollouts only; stopped and run again, the file is the same', async () => {

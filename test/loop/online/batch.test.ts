@@ -59,7 +59,10 @@ function houseOf(changes: { advantage?: string; mode?: string; maxSequenceTokens
     store,
     training: { tokenizer },
     settings: { mode, keyShare: 0.25 },
-    run: { batchSequences: 16, groupSize: 4, maxSequenceTokens, objective: { advantage } },
+    run: {
+      ...{ batchSequences: 16, groupSize: 4, maxSequenceTokens, maxRejectedShare: 0.5 },
+      objective: { advantage },
+    },
     grade: createGrader({
       tokenizer,
       settings: { rule: 'outcome', formatWeight: 0, searchCost: 0 },

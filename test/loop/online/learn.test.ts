@@ -44,7 +44,7 @@ function stepBeside(during: (pause: Int32Array) => Promise<void>, signal = new A
   let work: StepWork | null = null;
   const trainer = {
     step: 700,
-    committed: { version: 'v' },
+    committed: { folder: '/a/loop/checkpoints/step-700', step: 700, version: 'v' },
     run: async (given: StepWork) => {
       work = given;
       await during(pause);

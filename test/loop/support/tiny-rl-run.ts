@@ -3,7 +3,7 @@
 
 import { join } from 'node:path';
 import { type Config, loadConfig } from '../../../src/config/index.js';
-import { createEngine } from '../../../src/engine/index.js';
+import { createEngine, type Engine } from '../../../src/engine/index.js';
 import type { Question } from '../../../src/evaluation/index.js';
 import {
   type BestOfNOptions,
@@ -35,6 +35,8 @@ export interface TinyRun {
   readonly flags?: Readonly<Record<string, unknown>>;
   readonly resume?: boolean;
   readonly stopAfter?: number;
+  /** From this load of an adapter on the engine goes on with the one before, and does not say so. */
+  readonly stuckFrom?: number;
 }
 
 const MODEL = 'tiny-llama';
@@ -71,6 +73,7 @@ export interface TinyOutcome extends TrainingOutcome {
   readonly rows: MetricsRow[];
   /** Version after the last step. */
   readonly last: string;
+  readonly notes: readonly string[];
 }
 
 /** Settings small enough for a run of seconds. */
@@ -109,6 +112,7 @@ export async function withTinyRollouts<Result>(
   config: Config,
   settings: RunSettings,
   act: (parts: TinyRollouts) => Promise<Result>,
+  stuckFrom = Number.POSITIVE_INFINITY,
 ): Promise<Result> {
   const model = await openModel(home, MODEL);
   const tokenizerSource = await model.readTokenizer();
@@ -123,7 +127,7 @@ export async function withTinyRollouts<Result>(
   });
   try {
     const rollouts = new LockStepRollouts({
-      engine,
+      engine: stuck(engine, stuckFrom),
       method: 'search-r1',
       topK: 2,
       parts: {
@@ -147,6 +151,20 @@ export async function withTinyRollouts<Result>(
   } finally {
     await engine.close();
   }
+}
+
+/** Adapters are loaded as they are given, but the name that is sampled from stays where it was. */
+function stuck(engine: Engine, from: number): Engine {
+  let loads = 0;
+  return new Proxy(engine, {
+    get(target, key) {
+      const value = Reflect.get(target, key, target);
+      if (key === 'loadAdapter')
+        return (...[name, ...rest]: Parameters<Engine['loadAdapter']>) =>
+          target.loadAdapter(++loads < from ? name : 'aside', ...rest);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
 }
 
 export async function tinyRun(options: TinyRun): Promise<TinyOutcome> {
@@ -177,21 +195,26 @@ export async function tinyRun(options: TinyRun): Promise<TinyOutcome> {
     niceness: 0,
   });
   const stop = new AbortController();
-  try {
-    const outcome = await withTinyRollouts(home, config, settings, (parts) =>
-      trainRl(
-        {
-          ...parts,
-          settings,
-          run,
-          trainer,
-          reference: null,
-          validate: async ({ step }) => ({ exactMatch: step === 2 ? 1 : 0 }),
-        },
-        { signal: stop.signal, onStep: ({ step }) => step === stopAfter && stop.abort() },
-      ),
+  const notes: string[] = [];
+  const train = (parts: TinyRollouts): Promise<TrainingOutcome> =>
+    trainRl(
+      {
+        ...parts,
+        settings,
+        run,
+        trainer,
+        reference: null,
+        validate: async ({ step }) => ({ exactMatch: step === 2 ? 1 : 0 }),
+      },
+      {
+        signal: stop.signal,
+        onStep: ({ step }) => step === stopAfter && stop.abort(),
+        onNote: (line) => notes.push(line),
+      },
     );
-    return { ...outcome, rows: await readMetrics(run.metrics), last: trainer.committed.version };
+  try {
+    const outcome = await withTinyRollouts(home, config, settings, train, options.stuckFrom);
+    return { ...outcome, rows: await readMetrics(run.metrics), last: trainer.committed.version, notes };
   } finally {
     await trainer.close();
     await run.release();

@@ -1,13 +1,6 @@
-// Which rollouts are worth training on: staleness, dynamic sampling, best of n.
+// Which rollouts are worth training on: distance, dynamic sampling, best of n.
 
-import { bestOfN, isStale, policyDistance, selectGroups } from '../../../../src/training/algorithms/index.js';
-
-test('staleness is that of the oldest token', () => {
-  expect(isStale([6, 10], 10, 4)).toBe(false);
-  expect(isStale([5, 10], 10, 4)).toBe(true);
-  expect(isStale([10], 10, 0)).toBe(false);
-  expect(isStale([], 10, 0)).toBe(false);
-});
+import { bestOfN, policyDistance, selectGroups } from '../../../../src/training/algorithms/index.js';
 
 test('distance of a logged rollout reads sampled tokens only', () => {
   const then = [Number.NaN, -1, Number.NaN, -2];

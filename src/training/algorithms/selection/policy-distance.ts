@@ -1,18 +1,9 @@
-// Which rollouts are too old to learn from: the objective's ratio is only good near the policy that sampled.
-//
-// Rollouts of the running training are judged by versions. Logged ones, whose reward arrives days later, are judged by how
-// far the policy has moved on their own tokens.
+// Which logged rollouts are too old to learn from: the objective's ratio is only good near the policy that sampled. Their reward
+// arrives days later, so they are judged by how far the policy has moved on their own tokens, and not by versions
+// (`maxStaleness`) as rollouts of the running training are.
 
 import { klEstimate } from '../losses/kl.js';
 import { maskedPositions, mean, pick } from '../masked.js';
-
-/**
- * @param sampledAt  ordinal of the policy version of each span of sampled tokens; its oldest token decides
- * @param current    ordinal of the policy that is trained
- */
-export function isStale(sampledAt: readonly number[], current: number, maxStaleness: number): boolean {
-  return sampledAt.some((version) => current - version > maxStaleness);
-}
 
 export interface PolicyDistance {
   /** Mean k3 of the policy that sampled against the current one, nats a token; 0 without sampled tokens. */
