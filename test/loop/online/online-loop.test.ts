@@ -1,7 +1,7 @@
 // The loop over the tiny model without a gate set: what a step leaves in the store, what happens where it breaks off, and
 // learning from explored answers.
 
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -44,6 +44,12 @@ const say = async (id: string, fields: object): Promise<void> => {
   const response = await post(`${house.url}/v1/feedback`, { id, ...fields });
   expect(response.status).toBe(200);
 };
+
+/** What the first step wrote down of rewards to be expected. */
+const baselinesOf = (name: string) =>
+  JSON.parse(
+    readFileSync(join(root, name, 'data', 'loop', 'checkpoints', 'step-00000001', 'state.json'), 'utf8'),
+  ).carried.baselines;
 
 const COLOURS = ['red', 'green', 'blue', 'white', 'black', 'grey'];
 
@@ -169,6 +175,9 @@ test('logged mode learns from explored answers alone, once each, and counts the 
   expect(adapter?.trajectoryIds).not.toContain(greedy);
   const used = adapter?.trajectoryIds.length ?? 0;
   expect(used).toBeGreaterThanOrEqual(3);
+  // They are of the version before the trainer's first, which says nothing against them.
+  expect(adapter?.receipt).toMatchObject({ metrics: { rollouts: used, staleRollouts: 0 } });
+  expect(Object.keys(baselinesOf('logged').clusters)).toEqual(['what']);
   const { logged_unusable: unusable, logged_usable: usable } = status.labels;
   expect(unusable['not explored (temperature 0 or cut sampling)']).toBe(1);
   expect(unusable['trained on before']).toBe(used);
@@ -220,6 +229,8 @@ test('a pair that somebody compared becomes a group of its own, where both answe
   expect(house.loop.status()).toMatchObject({ step: 1, labels: { pairs: 0 } });
   const [adapter] = await house.store.adapters();
   expect([...(adapter?.trajectoryIds ?? [])].sort()).toEqual([`${id}-0`, `${id}-1`]);
+  // Which of two is better says nothing of what a question is worth.
+  expect(baselinesOf('pairs')).toMatchObject({ overall: null, clusters: {} });
   const heads = await house.store.list({ ids: [`${id}-0`, `${id}-1`] }, { limit: 2, order: 'oldest' });
   expect(new Map(heads.map(({ id, grade }) => [id.slice(-1), [grade?.value, grade?.rule]]))).toEqual(
     new Map([
