@@ -1,12 +1,12 @@
 // Answers many questions at once and keeps each result as it comes, so that a run that was stopped goes on.
 
-import { CancelledError, InvalidInputError } from '../errors.js';
+import { InvalidInputError } from '../errors.js';
 import type { RolloutRunner } from '../rollout/index.js';
 import type { Tokenizer } from '../tokenizer/index.js';
 import { derivedSeed } from '../util/derived-seed.js';
 import { sha256Hex } from '../util/digest.js';
 import type { OnProgress } from '../util/progress.js';
-import { sideBySide } from '../util/side-by-side.js';
+import { eachOf, sideBySide } from '../util/side-by-side.js';
 import { type AnsweredQuestion, type AnswerOptions, answerQuestion } from './answer-question.js';
 import { type Asked, openFolder } from './folder.js';
 import type { Question } from './questions.js';
@@ -35,6 +35,7 @@ export interface EvaluationOptions extends Omit<AnswerOptions, 'runner'> {
   readonly onProgress?: OnProgress;
   /** Hears why questions are asked again. */
   readonly onNote?: (line: string) => void;
+  /** Hears each answer as it comes; for tests. */
   readonly onAnswered?: (answered: AnsweredQuestion) => void;
 }
 
@@ -59,20 +60,22 @@ export async function evaluate(options: EvaluationOptions): Promise<QuestionResu
       unit: options.samples === undefined ? 'questions' : 'samples',
     });
   let finished = 0;
-  const work = async ({ runner, waiting }: Line, stop: AbortSignal): Promise<void> => {
-    for (let one = waiting.shift(); one !== undefined && !stop.aborted; one = waiting.shift()) {
-      if (signal?.aborted) throw new CancelledError();
-      const answered = await answer(one, { ...options, runner });
-      await folder?.append(answered.result, transcriptOf(one, answered, options.tokenizer));
-      results.set(keyOf(one), answered.result);
-      options.onAnswered?.(answered);
-      finished += 1;
-      report();
-    }
+  const work = async (one: Asked, runner: RolloutRunner): Promise<void> => {
+    const answered = await answer(one, { ...options, runner });
+    await folder?.append(answered.result, transcriptOf(one, answered, options.tokenizer));
+    results.set(keyOf(one), answered.result);
+    options.onAnswered?.(answered);
+    finished += 1;
+    report();
   };
   try {
     report();
-    await sideBySide(linesOf(options, asked, wanted).map((line) => (stop) => work(line, stop)));
+    const lines = linesOf(options, asked, wanted).map(
+      ({ runner, waiting, atOnce }) =>
+        (stop: AbortSignal) =>
+          eachOf(waiting, atOnce, (one) => work(one, runner), stop),
+    );
+    await sideBySide(lines, signal);
   } finally {
     await folder?.close();
   }
@@ -105,26 +108,24 @@ async function answer(
   return { record, result: { ...result, sample } };
 }
 
-/** What waits for a runner; lines that share one share the list. */
+/** What waits for a runner. */
 interface Line {
   readonly runner: RolloutRunner;
-  readonly waiting: Asked[];
+  readonly waiting: readonly Asked[];
+  readonly atOnce: number;
 }
 
-/** One for each question that is answered at once. */
 function linesOf(
   { runner, concurrency }: EvaluationOptions,
   asked: readonly Asked[],
   wanted: readonly Asked[],
 ): Line[] {
-  if ('run' in runner) {
-    const line = { runner, waiting: [...wanted] };
-    return Array.from({ length: Math.min(concurrency, wanted.length) }, () => line);
-  }
+  if ('run' in runner) return [{ runner, waiting: wanted, atOnce: concurrency }];
   const places = new Map(asked.map((one, i) => [keyOf(one), slotOf(one, i) % runner.length]));
   return runner.map((one, slot) => ({
     runner: one,
     waiting: wanted.filter((item) => places.get(keyOf(item)) === slot),
+    atOnce: 1,
   }));
 }
 

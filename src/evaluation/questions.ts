@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { FileFormatError, NotFoundError } from '../errors.js';
 import { canonicalJson, sha256Hex } from '../util/digest.js';
+import { checkJson } from '../util/json-file.js';
 import { readJsonLines } from '../util/json-lines.js';
 
 /** A question with its gold answers. */
@@ -55,8 +56,6 @@ export async function readQuestions(path: string): Promise<Question[]> {
 }
 
 function parseQuestion(value: unknown, where: string): Question {
-  const parsed = questionLine.safeParse(value);
-  if (!parsed.success) throw new FileFormatError(`${where}: ${z.prettifyError(parsed.error)}`);
-  const { id, dataset, question, golden_answers, supporting_titles } = parsed.data;
+  const { id, dataset, question, golden_answers, supporting_titles } = checkJson(value, questionLine, where);
   return { id, dataset, question, goldenAnswers: golden_answers, supportingTitles: supporting_titles };
 }
