@@ -31,6 +31,7 @@ import {
   batchFigures,
   groupsOfStep,
   type SampledBatch,
+  type ScoredRollout,
   sampleBatch,
 } from './rollout-batch.js';
 import type { RunFolder } from './run-folder.js';
