@@ -3,6 +3,7 @@
 
 import type { KnownAnswer } from '../../../src/loop/online/known-answer.js';
 import {
+  clusterOf,
   type LoggedRules,
   type Unusable,
   unusableHead,
@@ -97,3 +98,19 @@ test('of two that are compared also such count as their asker had sampled', () =
   ])
     expect(reasonOf(head, withAsked)).toContain('not explored');
 });
+
+test.each([
+  ['What is red?', 'what'],
+  ['In which year was HOW green was my valley filmed, and by whom?', 'which'],
+  ['How many moons has Mars?', 'how many'],
+  ['How much is it?', 'how much'],
+  ['how old is it', 'how'],
+  ['Whose was it?', 'whose'],
+  ['Somewhat likely?', 'other'],
+  ['Tell me about red.', 'other'],
+])(
+  'questions that ask for the same kind of thing share what is to be expected of them: %s',
+  (question, cluster) => {
+    expect(clusterOf(question)).toBe(cluster);
+  },
+);
