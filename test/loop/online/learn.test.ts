@@ -66,8 +66,9 @@ test('a step begins when users rest, stands still while they are there, and leav
     user.close();
     await house.priority.idle();
     seen.push(pause[0] as number);
-    await house.priority.users.open();
+    last = await house.priority.users.open();
   });
+  let last: GenerationSequence | undefined;
   const before = await house.priority.users.open();
   const trained = house.train();
   await new Promise(setImmediate);
@@ -77,6 +78,8 @@ test('a step begins when users rest, stands still while they are there, and leav
   expect(seen).toEqual([0, 1, 0]);
   expect(house.pause[0]).toBe(0);
   // Nobody listens any more.
+  last?.close();
+  await house.priority.idle();
   house.pause[0] = 7;
   (await house.priority.users.open()).close();
   expect(house.pause[0]).toBe(7);

@@ -41,7 +41,8 @@ test('unloaded is what is neither live, nor on trial or tried against, nor confi
     'loop-v3',
   ]);
   // Gone back to an old one, while what came after it is forgotten.
-  expect(await released({ live: 'v3', published: [], confirmed: 'base' })).toEqual(
-    expect.arrayContaining(['loop-v6', 'loop-v2']),
+  const back = await released({ live: 'v3', published: [], confirmed: 'base' });
+  expect(back).toEqual(
+    ['training', ...known.filter((version) => version !== 'v3')].map((name) => `loop-${name}`),
   );
 });
