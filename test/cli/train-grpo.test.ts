@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runCli } from '../../src/cli/index.js';
 import { isValidation } from '../../src/evaluation/index.js';
+import { LockStepRollouts } from '../../src/loop/index.js';
 import { importModel } from '../../src/model/index.js';
 import { openSafetensorsFile, writeSafetensors } from '../../src/weights/index.js';
 import { madeExamples } from '../training/support/examples.js';
@@ -111,7 +112,7 @@ test('grpo: from an adapter, against a reference of another scale; what differs 
   const sizes = {
     'engine.maxSequenceTokens': 512,
     'training.reference': reference,
-    'training.batchSequences': 4,
+    'training.batchSequences': 8,
     'training.groupSize': 2,
     'training.steps': 1,
     'training.actionBudget': 1,
@@ -128,9 +129,16 @@ test('grpo: from an adapter, against a reference of another scale; what differs 
       ...['train', 'grpo', '-d', questions, '-o', output, '-a', adapter, '--index', index, ...args],
       ...set({ ...sizes, ...more }),
     );
+  const rolled = jest.spyOn(LockStepRollouts.prototype, 'roll');
   expect(await grpo(run, {})).toMatchObject({ code: 0 });
+  // A step of four questions: all of the training part, none of the other.
+  const asked = rolled.mock.calls.flatMap(([jobs]) => jobs.map(({ question }) => question.id));
+  rolled.mockRestore();
+  expect(asked).toHaveLength(8);
+  expect(new Set(asked).size).toBe(4);
+  expect(asked.filter(isValidation)).toEqual([]);
   expect(rowsOf(run, 'metrics.jsonl')).toMatchObject([
-    { step: 1, kl: 0, rollouts: 4, quarantined: 0, updates: 1, engineGap: expect.any(Number) },
+    { step: 1, kl: 0, rollouts: 8, quarantined: 0, updates: 1, engineGap: expect.any(Number) },
   ]);
   expect(rowsOf(run, 'validation.jsonl')).toMatchObject([
     { step: 0, questions: 2 },
