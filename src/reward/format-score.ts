@@ -116,10 +116,13 @@ function turnEnd(record: TrajectoryRecord, start: number, starts: ReadonlySet<nu
 
 function turnText(ids: readonly number[], tokenizer: Tokenizer): string {
   const text = sampledText(ids, tokenizer);
+  const ends = ['</search>', '</answer>'].flatMap((tag) => {
+    const at = text.lastIndexOf(tag);
+    return at < 0 ? [] : [at + tag.length];
+  });
+  // Behind the tag of most turns there is nothing: how long the text was before its last token need not be known.
+  if (ends.length === 0 || ends[0] === text.length) return text;
   const beforeLast = sampledText(ids.slice(0, -1), tokenizer);
-  for (const tag of ['</search>', '</answer>']) {
-    const end = text.lastIndexOf(tag) + tag.length;
-    if (end >= tag.length && end > beforeLast.length) return text.slice(0, end);
-  }
+  for (const end of ends) if (end > beforeLast.length) return text.slice(0, end);
   return text;
 }

@@ -5,7 +5,7 @@ import type { Tokenizer } from '../tokenizer/index.js';
 import { type Label, saysNothing, type TrajectoryRecord } from '../trajectory/index.js';
 import { majorityAnswer } from './majority.js';
 import { exactMatch } from './match.js';
-import { DEFAULT_REWARD, type RewardSettings, scoreRecord } from './reward.js';
+import { DEFAULT_REWARD, type RewardedRecord, type RewardSettings, scoreRecord } from './reward.js';
 import type { ScoredItem, Scorer } from './scorers/scorer.js';
 
 export type GradeSource = 'feedback' | 'gold' | 'judge' | 'majority';
@@ -22,6 +22,8 @@ export interface GradedItem {
   readonly label: Label;
   /** Answers of its group (its own too) for a vote; absent: no vote. */
   readonly groupAnswers?: readonly (string | null)[];
+  /** Against the gold answers of its label, by the same settings, where they are known already. */
+  readonly scores?: RewardedRecord;
 }
 
 export interface GradeOptions {
@@ -52,11 +54,11 @@ export async function gradeAll(
 }
 
 /** What needs nobody's help. */
-function direct({ record, label }: GradedItem, options: GradeOptions): GradeResult | null {
+function direct({ record, label, scores }: GradedItem, options: GradeOptions): GradeResult | null {
   const { tokenizer, settings = DEFAULT_REWARD, scorer } = options;
   if (label.reward !== null) return { value: label.reward.value, source: 'feedback', rule: 'feedback' };
   if (label.golds === null || scorer) return null;
-  const { reward } = scoreRecord(record, tokenizer, label.golds.answers, settings);
+  const { reward } = scores ?? scoreRecord(record, tokenizer, label.golds.answers, settings);
   return { value: reward, source: 'gold', rule: ruleText(settings) };
 }
 

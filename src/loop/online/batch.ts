@@ -72,7 +72,7 @@ export async function makeBatch(given: BatchParts): Promise<Batch> {
       ? await replayedItems(parts, left)
       : { items: await loggedItems(parts, left, idsOf(paired)), place: plan.place };
   const { pass, cursor } = place;
-  return { rollouts: sound(parts, [...paired, ...items]), place: { pass, cursor } };
+  return { rollouts: await sound(parts, [...paired, ...items]), place: { pass, cursor } };
 }
 
 const idsOf = (items: readonly BatchItem[]): Set<string> => new Set(items.map(({ record }) => record.id));
@@ -247,7 +247,8 @@ function comparedItems(
     const reward = place === 0 ? 1 : 0;
     const record = { ...(records.get(origin.head.id) as TrajectoryRecord), groupId };
     return {
-      ...itemOf(house, { origin, record, given: reward }, reward),
+      ...itemOf({ origin, record, given: reward }),
+      scores: { ...scoreRecord(record, house.training.tokenizer, origin.goldenAnswers), reward },
       graded: { source: 'feedback', rule: COMPARED },
       isCompared: true,
     };
@@ -274,11 +275,11 @@ async function gradedItems(
     const grade = grades[at] ?? null;
     if (grade === null) return [];
     const { scores, source, rule } = grade;
-    return [{ ...itemOf(house, draft, scores.reward), scores, graded: { source, rule } }];
+    return [{ ...itemOf(draft), scores, graded: { source, rule } }];
   });
 }
 
-function itemOf(house: LoopHouse, { origin, record }: Draft, reward: number): Omit<BatchItem, 'graded'> {
+function itemOf({ origin, record }: Draft): Omit<BatchItem, 'graded' | 'scores'> {
   return {
     origin,
     record,
@@ -289,7 +290,6 @@ function itemOf(house: LoopHouse, { origin, record }: Draft, reward: number): Om
       goldenAnswers: origin.goldenAnswers,
       supportingTitles: [],
     },
-    scores: { ...scoreRecord(record, house.training.tokenizer, origin.goldenAnswers), reward },
     notes: null,
     isCompared: false,
   };

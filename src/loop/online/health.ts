@@ -2,6 +2,7 @@
 
 import type { Tokenizer } from '../../tokenizer/index.js';
 import { sampledText, type TrajectoryRecord } from '../../trajectory/index.js';
+import { mapBreathing } from '../../util/breathing.js';
 import type { Batch } from './batch.js';
 import type { HealthFigures } from './collapse-guard.js';
 
@@ -15,42 +16,73 @@ export interface RewardedRollout {
 const GRAM = 4;
 
 /** @param metrics  of the trainer's step */
-export const healthOfBatch = (
+export async function healthOfBatch(
   { rollouts }: Batch,
   metrics: Readonly<Record<string, number>>,
   tokenizer: Tokenizer,
-): HealthFigures =>
-  healthOf(
-    rollouts.map(({ record, scores, isCompared }) => ({
-      record,
-      groupId: record.groupId ?? record.id,
-      reward: scores.reward,
-      isRight: !isCompared && (scores.em === 1 || scores.reward >= 1),
-    })),
-    metrics,
-    tokenizer,
+): Promise<HealthFigures> {
+  const read = await mapBreathing(rollouts, ({ record, scores, isCompared }) =>
+    readRollout(
+      {
+        record,
+        groupId: record.groupId ?? record.id,
+        reward: scores.reward,
+        isRight: !isCompared && (scores.em === 1 || scores.reward >= 1),
+      },
+      tokenizer,
+    ),
   );
+  return figuresOf(read, metrics);
+}
 
-export function healthOf(
+export const healthOf = (
   rollouts: readonly RewardedRollout[],
   metrics: Readonly<Record<string, number>>,
   tokenizer: Tokenizer,
+): HealthFigures =>
+  figuresOf(
+    rollouts.map((rollout) => readRollout(rollout, tokenizer)),
+    metrics,
+  );
+
+/** What of a rollout's tokens the figures take. */
+interface ReadRollout extends Omit<RewardedRollout, 'record'> {
+  readonly sampled: number;
+  /** Sum over the sampled tokens. */
+  readonly logprobs: number;
+  readonly repetition: number;
+}
+
+function readRollout({ record, ...rewarded }: RewardedRollout, tokenizer: Tokenizer): ReadRollout {
+  let sampled = 0;
+  let logprobs = 0;
+  for (const [t, mask] of record.lossMask.entries())
+    if (mask === 1) {
+      sampled++;
+      logprobs += record.logprobs[t] as number;
+    }
+  return { ...rewarded, sampled, logprobs, repetition: thinkRepetition(record, tokenizer) };
+}
+
+function figuresOf(
+  rollouts: readonly ReadRollout[],
+  metrics: Readonly<Record<string, number>>,
 ): HealthFigures {
   const figures: Record<keyof HealthFigures, number | undefined> = {
     entropy: metrics.entropy,
     kl: metrics.kl,
     clipFraction: metrics.clipFraction,
     zeroVarianceShare: wrongShare(rollouts),
-    thinkRepetition: mean(rollouts.map(({ record }) => thinkRepetition(record, tokenizer))),
+    thinkRepetition: mean(rollouts.map(({ repetition }) => repetition)),
     correctLogprob: correctLogprob(rollouts),
-    responseTokens: mean(rollouts.map(({ record }) => record.lossMask.filter((mask) => mask === 1).length)),
+    responseTokens: mean(rollouts.map(({ sampled }) => sampled)),
   };
   return Object.fromEntries(Object.entries(figures).filter(([, value]) => value !== undefined));
 }
 
 /** Share of groups of several in which nothing is right and all rewards are equal. */
-function wrongShare(rollouts: readonly RewardedRollout[]): number | undefined {
-  const groups = new Map<string, RewardedRollout[]>();
+function wrongShare(rollouts: readonly ReadRollout[]): number | undefined {
+  const groups = new Map<string, ReadRollout[]>();
   for (const item of rollouts) groups.set(item.groupId, [...(groups.get(item.groupId) ?? []), item]);
   const several = [...groups.values()].filter(({ length }) => length > 1);
   if (several.length === 0) return undefined;
@@ -60,11 +92,11 @@ function wrongShare(rollouts: readonly RewardedRollout[]): number | undefined {
   return dead.length / several.length;
 }
 
-function correctLogprob(rollouts: readonly RewardedRollout[]): number | undefined {
-  const values = rollouts
-    .filter(({ isRight }) => isRight)
-    .flatMap(({ record }) => record.logprobs.filter((_, t) => record.lossMask[t] === 1));
-  return mean(values);
+/** Of all sampled tokens of right answers. */
+function correctLogprob(rollouts: readonly ReadRollout[]): number | undefined {
+  const right = rollouts.filter(({ isRight }) => isRight);
+  const sampled = right.reduce((sum, rollout) => sum + rollout.sampled, 0);
+  return sampled === 0 ? undefined : right.reduce((sum, { logprobs }) => sum + logprobs, 0) / sampled;
 }
 
 /** Share of the word 4-grams in a rollout's think blocks that stood there before; 0 where there are none. */

@@ -257,7 +257,7 @@ export class OnlineLoop implements LoopControl {
     for (const { question, scores, isCompared } of batch.rollouts)
       if (!isCompared) learned.baselines.update(question.dataset, scores.reward);
     learned.follow(report.metrics.kl, batch.rollouts.length);
-    const health = healthOfBatch(batch, report.metrics, this.house.training.tokenizer);
+    const health = await healthOfBatch(batch, report.metrics, this.house.training.tokenizer);
     const guard = guardStep(this.state.guard, health, guardSettings(this.house.settings));
     if (guard.alarms.length > 0) {
       await this.#collapse(guard.alarms);

@@ -12,6 +12,7 @@ import {
 } from '../../reward/index.js';
 import type { Tokenizer } from '../../tokenizer/index.js';
 import { type Label, NO_LABEL, type TrajectoryRecord } from '../../trajectory/index.js';
+import { mapBreathing } from '../../util/breathing.js';
 
 export interface AnswerToGrade {
   readonly record: TrajectoryRecord;
@@ -47,11 +48,15 @@ export function createGrader(options: GraderSettings): GradeAnswers {
   const { tokenizer, settings } = options;
   return async (answers, signal) => {
     const groups = groupAnswers(answers);
-    const items = answers.map((answer): GradedItem => {
+    const scored = await mapBreathing(answers, ({ record, goldenAnswers }) =>
+      scoreRecord(record, tokenizer, goldenAnswers, settings),
+    );
+    const items = answers.map((answer, at): GradedItem => {
       const group = answer.record.groupId === null ? undefined : groups.get(answer.record.groupId);
       return {
         record: answer.record,
         label: labelOfAnswer(answer),
+        scores: scored[at] as RewardedRecord,
         // A single voter has no majority.
         ...(group === undefined || group.length < 2 ? {} : { groupAnswers: group }),
       };
@@ -59,8 +64,7 @@ export function createGrader(options: GraderSettings): GradeAnswers {
     const grades = await gradeAll(items, { ...options, signal });
     return grades.map((grade, at) => {
       if (grade === null) return null;
-      const { record, goldenAnswers } = answers[at] as AnswerToGrade;
-      const scores = { ...scoreRecord(record, tokenizer, goldenAnswers, settings), reward: grade.value };
+      const scores = { ...(scored[at] as RewardedRecord), reward: grade.value };
       return { scores, source: grade.source, rule: grade.rule };
     });
   };

@@ -1,6 +1,7 @@
 // Which of a step's answers keep the invariants of a trajectory.
 
 import { audit, type RecordNotes, type TrajectoryRecord } from '../../trajectory/index.js';
+import { mapBreathing } from '../../util/breathing.js';
 import { type Rejected, refuseRejected } from '../offline/rejected.js';
 import type { Known } from './findings.js';
 import type { LoopHouse } from './house.js';
@@ -21,10 +22,13 @@ export interface SoundParts {
  * not read again; where rollouts of the step break them, that has a cause that must not be hidden.
  * @throws {IntegrityError} more than `training.maxRejectedShare` of the step's own rollouts do not
  */
-export function sound<Item extends Audited>({ house, known }: SoundParts, items: readonly Item[]): Item[] {
+export async function sound<Item extends Audited>(
+  { house, known }: SoundParts,
+  items: readonly Item[],
+): Promise<Item[]> {
   const { maxSequenceTokens } = house.run;
   const rejected: Rejected[] = [];
-  const kept = items.filter(({ record, notes }) => {
+  const isSound = await mapBreathing(items, ({ record, notes }) => {
     const tokens = record.tokenIds.length;
     if (tokens > maxSequenceTokens) {
       house.onNote(
@@ -42,5 +46,5 @@ export function sound<Item extends Audited>({ house, known }: SoundParts, items:
   });
   const sampled = items.filter(({ notes }) => notes !== null).length;
   refuseRejected(rejected, sampled, house.run, 'then the loop goes on');
-  return kept;
+  return items.filter((_, at) => isSound[at]);
 }

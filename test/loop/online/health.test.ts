@@ -80,7 +80,7 @@ test('how likely right answers are: a mean over their sampled tokens', () => {
   ]);
 });
 
-test('right is what matches exactly or is worth 1; the better one of a pair need not be', () => {
+test('right is what matches exactly or is worth 1; the better one of a pair need not be', async () => {
   const items = (
     [
       ['exact', 0.9, 1, false],
@@ -93,6 +93,6 @@ test('right is what matches exactly or is worth 1; the better one of a pair need
     scores: { reward, em },
     isCompared,
   }));
-  const { correctLogprob } = healthOfBatch({ rollouts: items } as unknown as Batch, {}, tokenizer);
+  const { correctLogprob } = await healthOfBatch({ rollouts: items } as unknown as Batch, {}, tokenizer);
   expect(correctLogprob).toBe(-1.5);
 });
