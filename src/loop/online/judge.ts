@@ -13,7 +13,7 @@ import {
   shortage,
 } from './gate/decide.js';
 import { GateMeasures } from './gate/measure.js';
-import { type GateQuestion, questionKey } from './gate/questions.js';
+import { configuredQuestions, type GateQuestion } from './gate/questions.js';
 import { mustConfirm, type OpenStretch, openStretch, slicesOf } from './gate/stretch.js';
 import type { LoopHouse } from './house.js';
 import { checkpointsOf, gateAnswersFile } from './house.js';
@@ -55,12 +55,7 @@ export class Judge {
   /** An admin's questions and trusted labels of held-out traffic, without what was deleted or cannot be asked. */
   async pool(labels: LabelIndex): Promise<GateQuestion[]> {
     await labels.dropDeletedJudges();
-    const own = this.house.gateQuestions.map(({ question, goldenAnswers }) => ({
-      key: questionKey(question),
-      messages: [{ role: 'user', content: question }],
-      goldenAnswers,
-    }));
-    return this.#askable([...labels.toJudge(), ...own]);
+    return this.#askable([...labels.toJudge(), ...configuredQuestions(this.house.gateQuestions)]);
   }
 
   #askable(pool: readonly GateQuestion[]): GateQuestion[] {

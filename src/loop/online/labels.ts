@@ -10,6 +10,7 @@ import {
 } from '../../trajectory/index.js';
 import { OneAtATime } from '../../util/one-at-a-time.js';
 import type { GateQuestion } from './gate/questions.js';
+import { HeldAnswers, type HeldBounds } from './held-answers.js';
 import {
   isLabelled,
   isSame,
@@ -35,6 +36,8 @@ export interface LabelSettings {
   readonly reserved: ReadonlySet<string>;
   /** Answers without a label are known too, since somebody else can tell what they are worth. */
   readonly withUnlabelled: boolean;
+  /** Of what is held in memory; for tests. */
+  readonly bounds?: HeldBounds;
 }
 
 export type LabelStore = Pick<TrajectoryStore, 'feedbackSince' | 'lastWordsOf' | 'list' | 'texts'>;
@@ -50,7 +53,7 @@ const NOT_TAUGHT = { method: 'chat', source: 'train' } as const;
 export class LabelIndex {
   /** Conversations that are neither rolled out nor judged by. */
   readonly unaskable = new Unaskable();
-  readonly #answers = new Map<string, KnownAnswer>();
+  readonly #answers: HeldAnswers;
   readonly #preferences = new Preferences();
   /** Ids in pairs: they are known though they may have no label. */
   readonly #paired = new Set<string>();
@@ -70,7 +73,9 @@ export class LabelIndex {
   constructor(
     private readonly store: LabelStore,
     private readonly settings: LabelSettings = { reserved: new Set(), withUnlabelled: false },
-  ) {}
+  ) {
+    this.#answers = new HeldAnswers(settings.bounds);
+  }
 
   /** Last feedback that was read. */
   get sequence(): number {
@@ -90,24 +95,25 @@ export class LabelIndex {
   async #refresh(): Promise<LabelledAnswer[]> {
     await this.#followFeedback();
     const ids = [...this.#pending];
-    const news: LabelledAnswer[] = [];
+    const news: string[] = [];
     for (let from = 0; from < ids.length; from += AT_ONCE)
       news.push(...(await this.#read(ids.slice(from, from + AT_ONCE))));
     if (this.settings.withUnlabelled) await this.#followRecords();
     await this.#sweep();
     // Not before the last read: news that were not handed out would never be heard of.
     this.#pending.clear();
-    return news;
+    // At a start all labels are news: more of them than memory holds.
+    return news.flatMap((id) => this.#answers.get(id) ?? []);
   }
 
   answers(): readonly LabelledAnswer[] {
-    return this.#once('answers', () => [...this.#answers.values()].filter(isLabelled));
+    return this.#once('answers', () => [...this.#answers.all()].filter(isLabelled));
   }
 
   /** Answers of which nothing is known, where they are followed. */
   unlabelled(): readonly KnownAnswer[] {
     if (!this.settings.withUnlabelled) return [];
-    return this.#once('unlabelled', () => [...this.#answers.values()].filter((item) => !isLabelled(item)));
+    return this.#once('unlabelled', () => [...this.#answers.all()].filter((item) => !isLabelled(item)));
   }
 
   /** Those of which both answers are known and at least one has no label of its own: a label says more than a comparison. */
@@ -132,9 +138,10 @@ export class LabelIndex {
   }
 
   async #sweep(): Promise<void> {
-    if (this.#unswept.length === 0) this.#unswept = [...this.#answers.keys()];
+    if (this.#unswept.length === 0) this.#unswept = [...this.#answers.ids()];
     const count = Math.max(AT_ONCE, Math.ceil(this.#answers.size / SWEEPS));
-    const some = this.#unswept.slice(0, count);
+    // What memory did not hold in the meantime is not read back for it.
+    const some = this.#unswept.slice(0, count).filter((id) => this.#answers.has(id));
     for (let from = 0; from < some.length; from += AT_ONCE)
       await this.#read(some.slice(from, from + AT_ONCE));
     this.#unswept = this.#unswept.slice(count);
@@ -162,12 +169,14 @@ export class LabelIndex {
   }
 
   /** Held out, labelled by an admin or by two keys that agree. */
-  toJudge(): GateQuestion[] {
-    return [...this.#judges().values()].map(({ key, messages, trustedAnswers }) => ({
-      key,
-      messages,
-      goldenAnswers: trustedAnswers,
-    }));
+  toJudge(): readonly GateQuestion[] {
+    return this.#once('to judge', () =>
+      [...this.#judges().values()].map(({ key, messages, trustedAnswers }) => ({
+        key,
+        messages,
+        goldenAnswers: trustedAnswers,
+      })),
+    );
   }
 
   mayTeach({ head, key, isHeldOut }: KnownAnswer): boolean {
@@ -206,7 +215,7 @@ export class LabelIndex {
 
   #bestOf(accept: (answer: KnownAnswer) => boolean): Map<string, KnownAnswer> {
     const best = new Map<string, KnownAnswer>();
-    for (const answer of this.#answers.values()) {
+    for (const answer of this.#answers.all()) {
       if (!accept(answer)) continue;
       const before = best.get(answer.key);
       if (before === undefined || weightOf(answer) >= weightOf(before)) best.set(answer.key, answer);
@@ -231,7 +240,8 @@ export class LabelIndex {
     }
   }
 
-  async #read(ids: readonly string[]): Promise<LabelledAnswer[]> {
+  /** @returns ids of those that have a label */
+  async #read(ids: readonly string[]): Promise<string[]> {
     const heads = await this.store.list({ ids }, { limit: ids.length, order: 'oldest' });
     const entries = new Map<string, FeedbackEntry[]>(ids.map((id) => [id, []]));
     const said = await this.store.lastWordsOf(ids);
@@ -242,20 +252,21 @@ export class LabelIndex {
       .filter(({ head, label }) => this.#isWanted(head.id, label));
     const texts = await this.#textsOf(wanted.map(({ head }) => head.id));
     const gone = new Set(ids);
-    const news: LabelledAnswer[] = [];
+    const news: string[] = [];
     for (const { head, label } of wanted) {
       const text = texts.get(head.id);
       if (text === undefined) continue;
       const answer = knownAnswer(head, text, label);
       gone.delete(head.id);
       if (!isSame(this.#answers.get(head.id), answer)) {
-        this.#answers.set(head.id, answer);
+        this.#answers.put(answer);
         this.#revision++;
       }
-      if (isLabelled(answer)) news.push(answer);
+      if (isLabelled(answer)) news.push(head.id);
     }
     // Deleted, or nothing can be learned from it as things are.
     for (const id of gone) this.#forget(id);
+    if (this.#answers.trim()) this.#changed();
     return news;
   }
 
@@ -298,7 +309,10 @@ export class LabelIndex {
       if (unread.length > 0) await this.#read(unread.map(({ id }) => id));
       this.#lastRecord = last.sequence;
       const open = this.unlabelled().filter(({ head }) => !this.#paired.has(head.id));
-      for (const { head } of open.slice(0, Math.max(0, open.length - MOST_UNLABELLED))) this.#forget(head.id);
+      const beyond = open.slice(0, Math.max(0, open.length - MOST_UNLABELLED));
+      // The store has them still: nobody need look for what was deleted.
+      for (const { head } of beyond) this.#answers.delete(head.id);
+      if (beyond.length > 0) this.#changed();
     }
   }
 
@@ -319,7 +333,10 @@ export class LabelIndex {
     const isPaired = this.#paired.delete(id);
     if (isKnown) this.#forgotten++;
     if (isPaired) this.#preferences.forget(id);
-    if (!isKnown && !isPaired) return;
+    if (isKnown || isPaired) this.#changed();
+  }
+
+  #changed(): void {
     this.#revision++;
     // Lists hold texts: with an answer that was deleted they go too, whether or not anybody asks for them again.
     this.#made.clear();

@@ -187,7 +187,7 @@ export class OnlineLoop implements LoopControl {
   async #round(isAsked: boolean): Promise<boolean> {
     if (this.state.name === 'paused' || !this.#turns.begin()) return false;
     try {
-      await this.#watchman.hear();
+      await this.#watchman.hear(isAsked ? 0 : this.house.settings.pollMs);
       await this.#publisher.show(this.state);
       await this.#watchman.act();
       if (this.state.name !== 'waiting') return false;

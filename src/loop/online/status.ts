@@ -1,6 +1,7 @@
 // What `GET /admin/loop` and `searchloop loop status` show.
 
 import type { Known } from './findings.js';
+import { configuredQuestions } from './gate/questions.js';
 import { gateInterval } from './gate-interval.js';
 import type { LoopHouse } from './house.js';
 import type { LabelIndex } from './labels.js';
@@ -98,9 +99,7 @@ export function factsOf(
   known: Known,
 ): Omit<LoopFacts, 'progress' | 'lastError' | 'away'> {
   const { usable, unusable } = loggedAnswers(house, labels, known);
-  const own = gateQuestions.filter(
-    ({ question }) => !labels.unaskable.has([{ role: 'user', content: question }]),
-  );
+  const own = configuredQuestions(gateQuestions).filter(({ messages }) => !labels.unaskable.has(messages));
   return {
     labelled: labels.answers().length,
     replayable: labels.toReplay().size,

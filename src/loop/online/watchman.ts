@@ -26,19 +26,26 @@ export interface WatchmanParts {
 export class Watchman {
   readonly #outcomes: Outcomes;
   readonly #hearing = new OneAtATime();
+  #heardAt = Number.NEGATIVE_INFINITY;
 
   constructor(private readonly parts: WatchmanParts) {
     this.#outcomes = new Outcomes(parts.labels, watchSettings(parts.house.settings));
   }
 
-  /** Follows what is said and deleted; changes no state. */
-  hear(): Promise<void> {
+  /**
+   * Follows what is said and deleted; changes no state.
+   * @param maxAgeMs  what was heard so long ago is new enough: who listens beside the rounds has read it
+   */
+  hear(maxAgeMs = 0): Promise<void> {
     const { labels, findings, judge, book } = this.parts;
     return this.#hearing.run(async () => {
+      const now = performance.now();
+      if (now - this.#heardAt < maxAgeMs) return;
       const news = await labels.refresh();
       for (const { head } of news) findings.forget(head.id);
       this.#outcomes.hear(book.state.watch, news);
       await judge.forgetDeleted(labels);
+      this.#heardAt = now;
     });
   }
 

@@ -1,6 +1,7 @@
 // Which questions judge and which teach: never both. Decided by a hash of the text, so that the same question asked
 // twice, by whomever, falls on the same side.
 
+import type { Question } from '../../../evaluation/index.js';
 import type { StoredMessage } from '../../../trajectory/index.js';
 import { canonicalJson, sha256Hex } from '../../../util/digest.js';
 
@@ -42,6 +43,32 @@ export interface GateQuestion {
   readonly goldenAnswers: readonly string[];
 }
 
+const askedBy = new WeakMap<readonly Question[], readonly GateQuestion[]>();
+
+/** Questions that an admin set aside, as conversations; made once for each list, as what is worked out of them is. */
+export function configuredQuestions(questions: readonly Question[]): readonly GateQuestion[] {
+  const known = askedBy.get(questions);
+  if (known !== undefined) return known;
+  const made = questions.map(({ question, goldenAnswers }) => ({
+    key: questionKey(question),
+    messages: [{ role: 'user', content: question }],
+    goldenAnswers,
+  }));
+  askedBy.set(questions, made);
+  return made;
+}
+
+const orders = new WeakMap<GateQuestion, string>();
+
+/** In which questions are taken: by chance, and always the same. */
+function orderOf(question: GateQuestion): string {
+  const known = orders.get(question);
+  if (known !== undefined) return known;
+  const order = sha256Hex(ORDER_SALT + question.key);
+  orders.set(question, order);
+  return order;
+}
+
 export interface GateSlices {
   /** Compared with the live version. */
   readonly working: readonly GateQuestion[];
@@ -61,7 +88,7 @@ export function gateSlices(
   count: number,
 ): GateSlices {
   const ordered = [...new Map(pool.map((question) => [question.key, question])).values()]
-    .map((question) => ({ question, order: sha256Hex(ORDER_SALT + question.key) }))
+    .map((question) => ({ question, order: orderOf(question) }))
     .sort((a, b) => (a.order < b.order ? -1 : 1))
     .map(({ question }) => question);
   const present = ordered.filter(({ key }) => working.has(key));
