@@ -14,6 +14,12 @@ import { type LinearModule, linearShape } from './decoder-weights.js';
 const CONFIG_NAME = 'adapter_config.json';
 const WEIGHTS_NAME = 'adapter_model.safetensors';
 
+/**
+ * Largest absolute value of A and of scale * B that is served. In a mixed batch every row is multiplied with every adapter
+ * before the mask takes away what is not its own; a product that overflowed would turn the mask's 0 into NaN, for other rows too.
+ */
+export const LARGEST_ADAPTER_WEIGHT = 1e6;
+
 /** y += scale * B (A x) for one linear layer. */
 export interface AdapterModule {
   readonly layer: number;

@@ -5,6 +5,7 @@
 export {
   type Adapter,
   type AdapterModule,
+  LARGEST_ADAPTER_WEIGHT,
   modulePath,
   type ReadAdapterOptions,
   readAdapter,

@@ -38,6 +38,8 @@ export interface Parameter {
   readonly name: string;
   readonly shape: readonly number[];
   readonly values: Float32Array;
+  /** A value further from 0 is of no use: the engine would refuse it. Absent: any finite one will do. */
+  readonly largest?: number;
   /** Sum over all `backward` calls since `clearGradients`. */
   readonly gradient: Float32Array;
 }

@@ -1,14 +1,14 @@
 // A PEFT folder, read, checked and laid out for the graph. Takes some tenths of a second, so not in the thread that decodes.
 
 import { InvalidInputError } from '../../errors.js';
-import { type Adapter, type DecoderConfig, layOutAdapters, readAdapter } from '../../model/index.js';
+import {
+  type Adapter,
+  type DecoderConfig,
+  LARGEST_ADAPTER_WEIGHT,
+  layOutAdapters,
+  readAdapter,
+} from '../../model/index.js';
 import type { ReadAdapter } from '../messages.js';
-
-/**
- * Largest absolute value of an adapter's weights. In a mixed batch every row is multiplied with every adapter before the
- * mask takes away what is not its own; a product that overflowed would turn the mask's 0 into NaN, for other rows too.
- */
-const LARGEST_WEIGHT = 1e6;
 
 /** @throws what `readAdapter` does; {InvalidInputError} a weight is too large */
 export function readLaidOut(folder: string, config: DecoderConfig, maxRank: number): ReadAdapter {
@@ -29,8 +29,8 @@ function checkSize(adapter: Adapter, folder: string): void {
       ['B', b, scale],
     ] as const)
       for (const value of values)
-        if (!(Math.abs(value * factor) <= LARGEST_WEIGHT))
+        if (!(Math.abs(value * factor) <= LARGEST_ADAPTER_WEIGHT))
           throw new InvalidInputError(
-            `${folder}: lora_${side} of ${module} in layer ${layer} holds ${value} (scale ${factor}); at most ${LARGEST_WEIGHT} is accepted`,
+            `${folder}: lora_${side} of ${module} in layer ${layer} holds ${value} (scale ${factor}); at most ${LARGEST_ADAPTER_WEIGHT} is accepted`,
           );
 }

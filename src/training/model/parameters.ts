@@ -7,6 +7,7 @@ import {
   type DecoderWeights,
   hubLayerTensor,
   hubModelTensor,
+  LARGEST_ADAPTER_WEIGHT,
   type LayerPart,
   LINEAR_MODULES,
   type LinearModule,
@@ -116,8 +117,8 @@ function loraLayer(config: DecoderConfig, layer: number, modules: readonly Modul
       module,
       rank,
       scale,
-      a: parameter(`${name}.lora_A.weight`, [rank, inner], a),
-      b: parameter(`${name}.lora_B.weight`, [out, rank], b),
+      a: { ...parameter(`${name}.lora_A.weight`, [rank, inner], a), largest: LARGEST_ADAPTER_WEIGHT },
+      b: { ...parameter(`${name}.lora_B.weight`, [out, rank], b), largest: LARGEST_ADAPTER_WEIGHT / scale },
     };
   });
   return { lora, weights: null };

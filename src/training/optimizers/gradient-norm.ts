@@ -29,13 +29,18 @@ export function clipScale(norm: number, maxNorm: number): number {
   return Math.min(1, maxNorm / (norm + 1e-6));
 }
 
-/** @throws {NonFiniteError} a value of a parameter is not finite; names it and the entry */
-export function checkFiniteValues(parameters: readonly Pick<Parameter, 'name' | 'values'>[]): void {
-  for (const { name, values } of parameters) {
-    let total = 0;
-    for (let i = 0; i < values.length; i++) total += values[i]!;
-    if (!Number.isFinite(total)) throw notFinite(name, 'value', values);
-  }
+/** @throws {NonFiniteError} a value of a parameter is not finite or beyond its limit; names it and the entry */
+export function checkValues(parameters: readonly Pick<Parameter, 'name' | 'values' | 'largest'>[]): void {
+  for (const { name, values, largest = Number.MAX_VALUE } of parameters)
+    for (let i = 0; i < values.length; i++) {
+      const size = Math.abs(values[i]!);
+      if (size <= largest) continue;
+      if (!Number.isFinite(size)) throw notFinite(name, 'value', values);
+      throw new NonFiniteError(
+        `value of parameter ${name}: entry ${i} has grown to ${values[i]}; the engine takes at most ${largest}`,
+        { details: { parameter: name, entry: i } },
+      );
+    }
 }
 
 function notFinite(name: string, what: string, entries: Float32Array): NonFiniteError {

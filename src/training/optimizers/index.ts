@@ -3,5 +3,5 @@
 // Never knows where a gradient came from.
 
 export { AdamW, type Moment, type UpdateRule } from './adamw.js';
-export { checkFiniteValues, clipScale, gradientNorm } from './gradient-norm.js';
+export { checkValues, clipScale, gradientNorm } from './gradient-norm.js';
 export { learningRate, type Schedule } from './schedule.js';

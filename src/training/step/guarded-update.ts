@@ -1,7 +1,7 @@
-// One optimizer update of a model: gradients of an objective, norm, clip, AdamW; refused where a number is not finite.
+// One optimizer update of a model: gradients of an objective, norm, clip, AdamW; refused where a number is not finite or a weight too large to serve.
 
 import type { Objective } from '../algorithms/index.js';
-import { type AdamW, checkFiniteValues, type UpdateRule } from '../optimizers/index.js';
+import { type AdamW, checkValues, type UpdateRule } from '../optimizers/index.js';
 import type { TrainingModel } from '../training-model.js';
 import { type Accumulated, accumulateGradients, type StepControl, type TokenRows } from './accumulate.js';
 
@@ -11,7 +11,7 @@ export interface UpdateReport extends Accumulated {
 }
 
 /**
- * @throws {NonFiniteError} a score, loss, gradient or updated value is not finite; says which. Values may then be
+ * @throws {NonFiniteError} a score, loss, gradient or updated value is not finite, or a value too large to serve; says which. Values may then be
  * half-updated: the caller puts the state before the step back.
  */
 export async function updateModel(
@@ -25,6 +25,6 @@ export async function updateModel(
   const accumulated = await accumulateGradients(model, rows, objective, control);
   control.throwIfCancelled();
   const { gradientNorm } = optimizer.update(settings);
-  checkFiniteValues(model.parameters);
+  checkValues(model.parameters);
   return { ...accumulated, gradientNorm };
 }

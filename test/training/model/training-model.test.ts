@@ -1,5 +1,5 @@
 import { CancelledError, InvalidInputError, NonFiniteError } from '../../../src/errors.js';
-import { quantisedValues, readAdapter } from '../../../src/model/index.js';
+import { LARGEST_ADAPTER_WEIGHT, quantisedValues, readAdapter } from '../../../src/model/index.js';
 import { openRuntime } from '../../../src/runtime/index.js';
 import { openTrainingModel, type TrainingModelOptions } from '../../../src/training/model/index.js';
 import type { MicroBatch, TrainingModel } from '../../../src/training/training-model.js';
@@ -212,6 +212,12 @@ test('without the C API the fallback gives the same, in place too', async () => 
 
 describe('where an adapter begins', () => {
   const fresh = { kind: 'lora', rank: 3, alpha: 6, seed: 11 } as const;
+
+  test('its values have the limits of the engine, with the scale in those of B', async () => {
+    const { parameters } = await open({ trainable: fresh });
+    for (const { name, largest } of parameters)
+      expect(largest).toBe(name.includes('lora_B') ? LARGEST_ADAPTER_WEIGHT / 2 : LARGEST_ADAPTER_WEIGHT);
+  });
 
   test('as PEFT does: A within its bound, B zero, so nothing is changed yet', async () => {
     const model = await open({ trainable: fresh });
