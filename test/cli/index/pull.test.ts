@@ -2,11 +2,11 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { importModel } from '../../src/model/index.js';
-import { type DumpMirror, startDumpMirror } from '../retrieval/corpora/dump-mirror.js';
+import { importModel } from '../../../src/model/index.js';
+import { type DumpMirror, startDumpMirror } from '../../retrieval/corpora/dump-mirror.js';
 
-const main = resolve(__dirname, '..', '..', 'dist', 'main.js');
-const fixtures = resolve(__dirname, '..', 'fixtures');
+const main = resolve(__dirname, '..', '..', '..', 'dist', 'main.js');
+const fixtures = resolve(__dirname, '..', '..', 'fixtures');
 const DUMP = readFileSync(join(fixtures, 'wikipedia', 'multistream.xml.bz2'));
 
 let folder = '';

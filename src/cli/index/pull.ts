@@ -2,7 +2,7 @@ import { statfs } from 'node:fs/promises';
 import { totalmem } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Command } from 'commander';
-import { homeFolder, indexesFolder } from '../config/index.js';
+import { homeFolder, indexesFolder } from '../../config/index.js';
 import {
   type Corpus,
   corpusIds,
@@ -15,11 +15,11 @@ import {
   type Rates,
   type Reckoning,
   reckon,
-} from '../retrieval/index.js';
-import { confirm } from './confirm.js';
-import { type CliContext, contextOf } from './context.js';
-import { counted } from './counted.js';
-import { withProgress } from './progress-rate.js';
+} from '../../retrieval/index.js';
+import { confirm } from '../confirm.js';
+import { type CliContext, contextOf } from '../context.js';
+import { counted } from '../counted.js';
+import { withProgress } from '../progress-rate.js';
 
 /** Without a known number of passages, figures are for this many. */
 const SAMPLE_PASSAGES = 100_000;
