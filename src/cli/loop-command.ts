@@ -3,7 +3,7 @@
 import { Command } from 'commander';
 import { InvalidInputError, NotFoundError } from '../errors.js';
 import { createPriority, type LoopStatus, type Regraded, readLoopState, regrade } from '../loop/index.js';
-import { openScorers } from '../reward/index.js';
+import { openScorers, rewardSettings } from '../reward/index.js';
 import { createTokenizer } from '../tokenizer/index.js';
 import { openIndex, openPolicyModel } from './application.js';
 import { type CliContext, contextOf } from './context.js';
@@ -135,12 +135,11 @@ function regradeCommand(): Command {
       const context = contextOf(self);
       const { config, output, signal } = context;
       const { modelDigest, tokenizer } = await auditorOf(context);
-      const { rewardRule: rule, formatWeight, searchCost } = config.training;
       const options = {
         ...(await openScorers(config.reward, output.note)),
         modelDigest,
         tokenizer: createTokenizer(tokenizer),
-        settings: { rule, formatWeight, searchCost },
+        settings: rewardSettings(config.training),
         majority: config.reward.majority,
         withUnlabelled: flags.unlabelled ?? false,
         signal,

@@ -3,7 +3,7 @@ import { InvalidInputError } from '../errors.js';
 import { questionDigest, sampleOrder } from '../evaluation/index.js';
 import { sampleBest } from '../loop/index.js';
 import { readAdapter } from '../model/index.js';
-import { scoreRecord } from '../reward/index.js';
+import { rewardSettings, scoreRecord } from '../reward/index.js';
 import { runSettings } from '../training/index.js';
 import { canonicalJson, sha256Hex } from '../util/digest.js';
 import { openIndex } from './application.js';
@@ -12,7 +12,7 @@ import { counted } from './counted.js';
 import { wholeNumber } from './numbers.js';
 import { withProgress } from './progress-rate.js';
 import { trainingQuestions } from './questions.js';
-import { openRolloutHouse, rewardSettings } from './train-house.js';
+import { openRolloutHouse } from './train-house.js';
 import { openTrainedModel } from './train-parts.js';
 
 interface BestOfNFlags {
@@ -60,7 +60,7 @@ async function sample(context: CliContext, flags: BestOfNFlags): Promise<void> {
   try {
     const house = await openRolloutHouse(config, settings, model, retriever);
     const { tokenizer, prompts } = house.parts;
-    const rewards = rewardSettings(config);
+    const rewards = rewardSettings(config.training);
     try {
       await house.rollouts.use(flags.adapter, version);
       await withProgress(context, async (onProgress) => {

@@ -7,18 +7,11 @@ import { ConfigError } from '../errors.js';
 import { LockStepRollouts, type RolloutParts } from '../loop/index.js';
 import { preparePrecision } from '../model/index.js';
 import type { Retriever } from '../retrieval/index.js';
-import type { RewardSettings } from '../reward/index.js';
 import { createBackgroundEncoding, loadPrompts } from '../rollout/index.js';
 import type { RunSettings } from '../training/index.js';
 import type { TrainedModel } from './train-parts.js';
 
 export const METHOD = 'search-r1';
-
-export const rewardSettings = ({ training }: Config): RewardSettings => ({
-  rule: training.rewardRule,
-  formatWeight: training.formatWeight,
-  searchCost: training.searchCost,
-});
 
 export interface RolloutHouse {
   readonly engine: Engine;

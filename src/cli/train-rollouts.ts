@@ -5,14 +5,14 @@ import { ConfigError, InvalidInputError } from '../errors.js';
 import { evaluate, type Question, sampleOrder, selectPart } from '../evaluation/index.js';
 import { type RlParts, slotRunners, trainRl } from '../loop/index.js';
 import type { Retriever } from '../retrieval/index.js';
-import { scoreRecord } from '../reward/index.js';
+import { rewardSettings, scoreRecord } from '../reward/index.js';
 import { type AlgorithmName, referenceDigest, runSettings } from '../training/index.js';
 import { sha256File } from '../util/digest.js';
 import { openIndex } from './application.js';
 import type { CliContext } from './context.js';
 import { counted } from './counted.js';
 import { trainingQuestions } from './questions.js';
-import { METHOD, openRolloutHouse, type RolloutHouse, rewardSettings } from './train-house.js';
+import { METHOD, openRolloutHouse, type RolloutHouse } from './train-house.js';
 import {
   openTrainedModel,
   type RunStart,
@@ -66,7 +66,7 @@ export async function trainOnRollouts(
               rollouts: house.rollouts,
               tokenizer: house.parts.tokenizer,
               score: (record, { goldenAnswers }) =>
-                scoreRecord(record, house.parts.tokenizer, goldenAnswers, rewardSettings(config)),
+                scoreRecord(record, house.parts.tokenizer, goldenAnswers, rewardSettings(config.training)),
               reference: config.training.reference,
               validate: validation(context, house, held, stop),
             },

@@ -96,7 +96,8 @@ function vote(results: (GradeResult | null)[], items: readonly GradedItem[]): vo
 }
 
 function voted({ record, groupAnswers }: GradedItem): GradeResult | null {
-  const winner = groupAnswers === undefined ? null : majorityAnswer(groupAnswers);
+  // A single voter has no majority.
+  const winner = groupAnswers === undefined || groupAnswers.length < 2 ? null : majorityAnswer(groupAnswers);
   if (winner === null) return null;
   return { value: exactMatch(record.answer, [winner]), source: 'majority', rule: 'majority' };
 }

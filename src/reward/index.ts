@@ -28,6 +28,7 @@ export {
   type RewardRule,
   type RewardSettings,
   rewardOf,
+  rewardSettings,
   scoreRecord,
 } from './reward.js';
 export { ScorerAwayError } from './scorers/ask-scorer.js';

@@ -1,5 +1,6 @@
 // The reward of a rollout (Search-R1 eq. 4; SSRL eq. 7), and what it is made of.
 
+import type { TrainingConfig } from '../config/index.js';
 import type { Tokenizer } from '../tokenizer/index.js';
 import type { TrajectoryRecord } from '../trajectory/index.js';
 import { formatParts, formatScore } from './format-score.js';
@@ -28,6 +29,17 @@ export interface RewardSettings {
 }
 
 export const DEFAULT_REWARD: RewardSettings = { rule: 'outcome', formatWeight: 0.1, searchCost: 0 };
+
+/** The rule that training goes by. */
+export const rewardSettings = ({
+  rewardRule: rule,
+  formatWeight,
+  searchCost,
+}: Pick<TrainingConfig, 'rewardRule' | 'formatWeight' | 'searchCost'>): RewardSettings => ({
+  rule,
+  formatWeight,
+  searchCost,
+});
 
 /** What a reward is made of. */
 export interface RewardParts {

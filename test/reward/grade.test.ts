@@ -1,12 +1,9 @@
 import { type GradedItem, gradeAll, ruleText, type ScoredItem, type Scorer } from '../../src/reward/index.js';
-import { type Label, NO_LABEL } from '../../src/trajectory/index.js';
+import { type Label, labelOfGolds, NO_LABEL } from '../../src/trajectory/index.js';
 import { makeRecord, tokenizer } from '../trajectory/store/support.js';
 
 const none = NO_LABEL;
-const gold = (...answers: string[]): Label => ({
-  reward: null,
-  golds: { answers, sources: [], backers: [] },
-});
+const gold = (...answers: string[]): Label => labelOfGolds(answers);
 const reward = (value: number, golds = none.golds): Label => ({ reward: { value, sources: [] }, golds });
 
 const item = (answer: string, label: Label, groupAnswers?: string[]): GradedItem => ({
@@ -53,12 +50,14 @@ test('the vote of the group where a judge is missing or cannot tell', async () =
     item('Lyon', none, ['Nice', 'nice', 'Lyon']),
     item('Lyon', none, ['Nice', 'Lyon']),
     item('Lyon', none),
+    // A single voter has no majority.
+    item('Lyon', none, ['Lyon']),
   ];
   const values = async (judge: Scorer | null, majority = true) =>
     (await gradeAll(items, { tokenizer, judge, majority })).map((grade) => grade?.value ?? null);
-  expect(await values(null)).toEqual([1, 0, null, null]);
-  expect(await values(scorer('unsure', null))).toEqual([1, 0, null, null]);
-  expect(await values(null, false)).toEqual([null, null, null, null]);
+  expect(await values(null)).toEqual([1, 0, null, null, null]);
+  expect(await values(scorer('unsure', null))).toEqual([1, 0, null, null, null]);
+  expect(await values(null, false)).toEqual([null, null, null, null, null]);
 });
 
 test('one scale in a group: where the judge can tell of some answers only, no vote speaks for the others', async () => {

@@ -4,6 +4,7 @@ import { type GradedItem, type GradeOptions, gradeAll } from '../../reward/index
 import {
   type Label,
   labelOf,
+  labelOfGolds,
   NO_LABEL,
   type RecordFilter,
   type StoredHead,
@@ -109,7 +110,7 @@ async function itemsOf(
     // The judge is not asked of what users compared.
     if (saysNothing(label) && head.grade?.rule === COMPARED) return [];
     const group = record.groupId === null ? undefined : groups.get(record.groupId);
-    return [{ record, label, ...(group === undefined || group.length < 2 ? {} : { groupAnswers: group }) }];
+    return [{ record, label, ...(group === undefined ? {} : { groupAnswers: group }) }];
   });
 }
 
@@ -120,9 +121,7 @@ function labelOfRollout(
 ): Label {
   const known = questions.get(questionKey(record.question));
   const isSame = known !== undefined && canonicalJson(known.messages) === canonicalJson(notes.messages);
-  return isSame
-    ? { ...NO_LABEL, golds: { answers: known.goldenAnswers, sources: [], backers: [] } }
-    : NO_LABEL;
+  return isSame ? labelOfGolds(known.goldenAnswers) : NO_LABEL;
 }
 
 /** All answers of each group, so that a vote is one of the whole group. */

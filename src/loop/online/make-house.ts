@@ -2,7 +2,7 @@
 
 import type { Config } from '../../config/index.js';
 import { readQuestions } from '../../evaluation/index.js';
-import { openScorers, type RewardSettings } from '../../reward/index.js';
+import { openScorers, rewardSettings } from '../../reward/index.js';
 import { openTrainer, type RunSettings } from '../../training/index.js';
 import type { TrajectoryStore } from '../../trajectory/index.js';
 import { canonicalJson, sha256Hex } from '../../util/digest.js';
@@ -35,7 +35,7 @@ export interface MadeHouse {
 export async function makeHouse(options: LoopOptions, facts: HouseFacts): Promise<MadeHouse> {
   const { config, folder, engine, priority, parts, onNote, onFailure } = options;
   const { run, store, checkpoints } = facts;
-  const reward = rewardSettings(config);
+  const reward = rewardSettings(config.training);
   const { scorer, judge } = await openScorers(config.reward, onNote);
   const { majority } = config.reward;
   const rewards = { reward, scorers: [scorer?.name ?? null, judge?.name ?? null, majority] };
@@ -105,12 +105,6 @@ function trainerSpec(
     pause,
   };
 }
-
-const rewardSettings = ({ training }: Config): RewardSettings => ({
-  rule: training.rewardRule,
-  formatWeight: training.formatWeight,
-  searchCost: training.searchCost,
-});
 
 /** A stretch of candidates on the same questions ends after so many. */
 const MAX_ATTEMPTS = 20;

@@ -11,7 +11,7 @@ import {
   scoreRecord,
 } from '../../reward/index.js';
 import type { Tokenizer } from '../../tokenizer/index.js';
-import { type Label, NO_LABEL, type TrajectoryRecord } from '../../trajectory/index.js';
+import { type Label, labelOfGolds, NO_LABEL, type TrajectoryRecord } from '../../trajectory/index.js';
 import { mapBreathing } from '../../util/breathing.js';
 
 export interface AnswerToGrade {
@@ -57,8 +57,7 @@ export function createGrader(options: GraderSettings): GradeAnswers {
         record: answer.record,
         label: labelOfAnswer(answer),
         scores: scored[at] as RewardedRecord,
-        // A single voter has no majority.
-        ...(group === undefined || group.length < 2 ? {} : { groupAnswers: group }),
+        ...(group === undefined ? {} : { groupAnswers: group }),
       };
     });
     const grades = await gradeAll(items, { ...options, signal });
@@ -73,7 +72,7 @@ export function createGrader(options: GraderSettings): GradeAnswers {
 function labelOfAnswer({ given, goldenAnswers }: AnswerToGrade): Label {
   if (given !== null) return { ...NO_LABEL, reward: { value: given, sources: [] } };
   if (goldenAnswers.length === 0) return NO_LABEL;
-  return { ...NO_LABEL, golds: { answers: goldenAnswers, sources: [], backers: [] } };
+  return labelOfGolds(goldenAnswers);
 }
 
 function groupAnswers(answers: readonly AnswerToGrade[]): Map<string, (string | null)[]> {

@@ -4,6 +4,7 @@ export {
   type Label,
   type LabelSource,
   labelOf,
+  labelOfGolds,
   NO_LABEL,
   type RewardLabel,
   saysNothing,

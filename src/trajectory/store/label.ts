@@ -39,6 +39,12 @@ export interface Label {
 
 export const NO_LABEL: Label = { reward: null, golds: null };
 
+/** Gold answers that nobody said as feedback: those of a file of questions. */
+export const labelOfGolds = (answers: readonly string[]): Label => ({
+  ...NO_LABEL,
+  golds: { answers, sources: [], backers: [] },
+});
+
 export const saysNothing = ({ reward, golds }: Label): boolean => reward === null && golds === null;
 
 /** @param entries  all feedback of one record, in any order */
