@@ -14,12 +14,15 @@ import { SearchesAwayError } from '../offline/failed-searches.js';
 import { StoreAwayError } from './patient-store.js';
 
 export interface Away {
-  readonly what: 'store' | 'searches' | 'engine' | 'scorer';
+  readonly what: 'store' | 'searches' | 'engine' | 'scorer' | 'signal';
   /** For all questions alike: another one is no help. */
   readonly isOfAll: boolean;
   /** For the status. */
   readonly waitsFor: string;
 }
+
+/** Of a whole step nothing could be used: who says what answers are worth knew nothing of any, or all were too long. */
+export class UselessStepError extends Error {}
 
 const SAID: readonly [abstract new (...given: never[]) => Error, Away['what'], string][] = [
   [StoreAwayError, 'store', 'the store is away'],
@@ -28,6 +31,7 @@ const SAID: readonly [abstract new (...given: never[]) => Error, Away['what'], s
   // Of users, whom it serves first.
   [OverloadedError, 'engine', 'the engine is full'],
   [ScorerAwayError, 'scorer', 'who tells what answers are worth is away'],
+  [UselessStepError, 'signal', 'nothing is learned'],
 ];
 
 /** Null: the error has another cause. */
@@ -35,7 +39,7 @@ export function awayOf(error: Error): Away | null {
   const found = SAID.find(([kind]) => error instanceof kind);
   if (found === undefined) return null;
   const [, what, said] = found;
-  return { what, isOfAll: what !== 'scorer', waitsFor: `${said}: ${error.message}` };
+  return { what, isOfAll: what !== 'scorer' && what !== 'signal', waitsFor: `${said}: ${error.message}` };
 }
 
 /** Whether the same may go well later, though nothing is changed. */

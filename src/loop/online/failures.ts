@@ -13,6 +13,7 @@ const LONGEST_REST: Readonly<Record<Away['what'], number>> = {
   searches: 16,
   engine: 16,
   scorer: 256,
+  signal: 256,
 };
 
 export class Failures {

@@ -300,11 +300,16 @@ export class LabelIndex {
       const [last] = await this.store.list(filter, { order: 'newest', limit: 1, skip: MOST_UNLABELLED });
       this.#lastRecord = last?.sequence ?? 0;
     }
+    // Behind the last answer there may be a night of rollouts, which the next look need not pass again.
+    const [newest] = await this.store.list({}, { order: 'newest', limit: 1 });
     for (;;) {
       const page = { cursor: this.#lastRecord, limit: AT_ONCE, order: 'oldest' } as const;
       const heads = await this.store.list(filter, page);
       const last = heads.at(-1);
-      if (last === undefined) return;
+      if (last === undefined) {
+        this.#lastRecord = Math.max(this.#lastRecord, newest?.sequence ?? 0);
+        return;
+      }
       const unread = heads.filter(({ id }) => !this.#answers.has(id));
       if (unread.length > 0) await this.#read(unread.map(({ id }) => id));
       this.#lastRecord = last.sequence;

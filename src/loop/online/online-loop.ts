@@ -7,7 +7,7 @@ import { CancelledError, InvalidInputError } from '../../errors.js';
 import type { Trainer } from '../../training/index.js';
 import { learnedSoFar } from '../offline/learned.js';
 import { Attempt } from './attempt.js';
-import { awayOf } from './away.js';
+import { awayOf, UselessStepError } from './away.js';
 import { type Batch, givenIds, makeBatch, type Plan } from './batch.js';
 import { Book } from './book.js';
 import { guardSettings, guardStep } from './collapse-guard.js';
@@ -239,8 +239,8 @@ export class OnlineLoop implements LoopControl {
       },
     });
     if (batch.rollouts.length === 0) {
-      await this.#book.move('failed', { ...batch.place, waitsFor: 'no rollout of the step could be used' });
-      return false;
+      await this.#book.move('failed', batch.place);
+      throw new UselessStepError('no rollout of the step could be used');
     }
     await this.#book.move('rolled');
     await this.#train(trainer, batch, plan);

@@ -47,9 +47,10 @@ export class Turns {
   }
 
   async rest(ms: number): Promise<void> {
+    if (this.isClosed) return;
+    // The close wakes too: a signal that depends on one which lives as long as the process may never be let go.
     this.#wake = new AbortController();
-    const signal = AbortSignal.any([this.#wake.signal, this.#closed.signal]);
-    await sleep(ms, undefined, { signal, ref: false }).catch(() => {});
+    await sleep(ms, undefined, { signal: this.#wake.signal, ref: false }).catch(() => {});
   }
 
   wake(): void {

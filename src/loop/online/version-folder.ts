@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { IntegrityError, NotFoundError } from '../../errors.js';
 import { syncFolder, writeFileAtomic } from '../../util/atomic-file.js';
-import { sha256File, sha256Hex } from '../../util/digest.js';
+import { sha256File } from '../../util/digest.js';
 import { parseJson, writeJsonFile } from '../../util/json-file.js';
 
 const FILES = ['adapter_config.json', 'adapter_model.safetensors'] as const;
@@ -33,9 +33,8 @@ export async function writeVersion(root: string, version: string, from: string):
   try {
     const files: Record<string, string> = {};
     for (const name of FILES) {
-      const content = await readFile(join(from, name));
-      files[name] = sha256Hex(content);
-      await writeFileAtomic(join(aside, name), content);
+      files[name] = await sha256File(join(from, name));
+      await writeFileAtomic(join(aside, name), await readFile(join(from, name)));
     }
     const manifest = { formatVersion: 1, version, files };
     await writeJsonFile(join(aside, MANIFEST), manifest);

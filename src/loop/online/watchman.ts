@@ -7,6 +7,7 @@ import type { Findings } from './findings.js';
 import type { LoopHouse } from './house.js';
 import type { Judge } from './judge.js';
 import type { LabelIndex } from './labels.js';
+import { deletedAlong } from './lineage.js';
 import { Outcomes } from './outcomes.js';
 import type { Publisher } from './publisher.js';
 import type { LoopState } from './state.js';
@@ -14,7 +15,7 @@ import type { TrainerKeeper } from './trainer-keeper.js';
 import { watchSettings } from './watch.js';
 
 export interface WatchmanParts {
-  readonly house: Pick<LoopHouse, 'settings' | 'onNote'>;
+  readonly house: Pick<LoopHouse, 'settings' | 'onNote' | 'store'>;
   readonly book: Book;
   readonly labels: LabelIndex;
   readonly findings: Findings;
@@ -81,6 +82,12 @@ export class Watchman {
     if (verdict === 'open' || (verdict === 'kept' && book.state.name === 'paused')) return;
     const { pairs, sum } = next.test;
     const seen = `over ${pairs} pairs of labelled answers its mean outcome differs by ${(sum / pairs).toFixed(3)}`;
+    const deleted = next.share < 1 ? await deletedAlong(house.store, next.version, book.state.live) : 0;
+    if (deleted > 0) {
+      const why = `${deleted} records were deleted after it had been trained on them`;
+      await this.#rollBack(why, next.against, null, true);
+      return;
+    }
     if (verdict === 'worse') {
       await this.#rollBack(`users say that it is worse: ${seen}`, next.against, null, true);
       return;

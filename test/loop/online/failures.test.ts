@@ -1,6 +1,7 @@
 import { EngineAwayError } from '../../../src/engine/index.js';
 import { NonFiniteError, OverloadedError, UnavailableError } from '../../../src/errors.js';
 import { SearchesAwayError } from '../../../src/loop/offline/failed-searches.js';
+import { UselessStepError } from '../../../src/loop/online/away.js';
 import { Failures } from '../../../src/loop/online/failures.js';
 import { StoreAwayError } from '../../../src/loop/online/patient-store.js';
 import { ScorerAwayError } from '../../../src/reward/index.js';
@@ -25,6 +26,7 @@ test.each([
   ['search', new SearchesAwayError('gone'), 'searches fail: gone', 16],
   ['engine', new EngineAwayError('gone'), 'the engine is away: gone', 16],
   ['slot', new OverloadedError('gone', 1), 'the engine is full: gone', 16],
+  ['step', new UselessStepError('gone'), 'nothing is learned: gone', 256],
   ['judge', new ScorerAwayError('gone'), 'who tells what answers are worth is away: gone', 256],
 ])(
   'a %s that is away never pauses, is told once, and tried again ever more seldom',

@@ -3,7 +3,9 @@
 // fingerprint, under a digest of the conversation that it answers.
 
 import { appendFile } from 'node:fs/promises';
+import { setImmediate } from 'node:timers/promises';
 import { type AnswerFingerprint, fingerprintOf } from '../../../reward/index.js';
+import type { TrajectoryRecord } from '../../../trajectory/index.js';
 import { writeFileAtomic } from '../../../util/atomic-file.js';
 import { readJsonLines } from '../../../util/json-lines.js';
 import { OneAtATime } from '../../../util/one-at-a-time.js';
@@ -17,6 +19,18 @@ export interface GivenAnswer {
   readonly invalidActions: number;
 }
 
+type Answered = Pick<TrajectoryRecord, 'answer' | 'validActions' | 'invalidActions'>;
+
+export const givenAnswer = (
+  asked: string,
+  { answer, validActions, invalidActions }: Answered,
+): GivenAnswer => ({
+  asked,
+  answer: answer === null ? null : fingerprintOf(answer),
+  validActions,
+  invalidActions,
+});
+
 export interface AnswerFile {
   readonly path: string;
   /** Of all that decides an answer beside version, index and conversation: under another stamp nothing is taken over. */
@@ -25,6 +39,8 @@ export interface AnswerFile {
 }
 
 const MOST = 20_000;
+/** Lines between two breaths of the thread. */
+const AT_ONCE = 500;
 
 export class GateAnswers {
   readonly #given = new Map<string, GivenAnswer>();
@@ -46,21 +62,8 @@ export class GateAnswers {
   }
 
   /** @param name  of version, index and conversation */
-  add(
-    name: string,
-    asked: string,
-    {
-      answer,
-      validActions,
-      invalidActions,
-    }: { readonly answer: string | null; readonly validActions: number; readonly invalidActions: number },
-  ): Promise<void> {
-    const given = {
-      asked,
-      answer: answer === null ? null : fingerprintOf(answer),
-      validActions,
-      invalidActions,
-    };
+  add(name: string, asked: string, record: Answered): Promise<void> {
+    const given = givenAnswer(asked, record);
     this.#given.set(name, given);
     return this.#write(({ path }) => appendFile(path, lineOf(name, given)));
   }
@@ -95,12 +98,14 @@ export class GateAnswers {
   }
 
   #rewrite(): Promise<void> {
-    return this.#write(({ path, stamp }) =>
-      writeFileAtomic(
-        path,
-        `${JSON.stringify({ stamp })}\n${[...this.#given].map(([name, given]) => lineOf(name, given)).join('')}`,
-      ),
-    );
+    return this.#write(async ({ path, stamp }) => {
+      const lines = [`${JSON.stringify({ stamp })}\n`];
+      for (const [name, given] of [...this.#given]) {
+        lines.push(lineOf(name, given));
+        if (lines.length % AT_ONCE === 0) await setImmediate();
+      }
+      await writeFileAtomic(path, lines.join(''));
+    });
   }
 
   /** One after the other. A disk that takes nothing costs what a restart would have saved, no verdict. */

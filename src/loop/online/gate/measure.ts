@@ -7,7 +7,7 @@ import { type Encoding, inlineEncoding, type RolloutRequest } from '../../../rol
 import { derivedSeed } from '../../../training/index.js';
 import { type IdleJob, type IdleRollouts, rollIdle } from '../idle-rollouts.js';
 import { sampledKl, scoreTokens } from '../score-tokens.js';
-import { GateAnswers } from './answers.js';
+import { GateAnswers, type GivenAnswer, givenAnswer } from './answers.js';
 import type { GateAnswer, GatePair } from './decide.js';
 import { conversationDigest, type GateQuestion } from './questions.js';
 
@@ -101,6 +101,8 @@ export class GateMeasures {
     await this.answers.open();
     const open = asked.filter(({ name }) => this.answers.get(name) === undefined);
     const kept: Promise<void>[] = [];
+    // What met a search that failed, for whatever reason, tells of this verdict alone.
+    const passing = new Map<string, GivenAnswer>();
     try {
       await rollIdle(
         this.house,
@@ -108,14 +110,17 @@ export class GateMeasures {
         signal,
         (_done, at, record) => {
           const { name, digest } = open[at] as (typeof open)[number];
-          if (record !== null) kept.push(this.answers.add(name, digest, record));
+          if (record === null) return;
+          if (record.searches.some(({ error }) => error !== null))
+            passing.set(name, givenAnswer(digest, record));
+          else kept.push(this.answers.add(name, digest, record));
         },
       );
     } finally {
       await Promise.all(kept);
     }
     return asked.map(({ question, name }) => {
-      const given = this.answers.get(name);
+      const given = passing.get(name) ?? this.answers.get(name);
       if (given === undefined) return null;
       const { answer, validActions, invalidActions } = given;
       return { em: fingerprintMatch(answer, question.goldenAnswers), validActions, invalidActions };
