@@ -97,7 +97,7 @@ export function startLoop(options: LoopStartOptions): LoopStart {
   const running = run().finally(settle);
   return {
     loop: () => (opened === null || opened.ended() !== null ? null : opened.loop),
-    trouble: () => (opened === null ? null : endOf(opened)) ?? trouble,
+    trouble: () => (opened === null ? trouble : (endOf(opened) ?? opened.loop.trouble())),
     settled,
     async close() {
       closing.abort();

@@ -7,11 +7,13 @@ import { createLogger } from '../../src/telemetry/index.js';
 const logger = createLogger({ level: 'silent' });
 let ended: Error | null;
 let isElsewhere: boolean;
+let learningTrouble: string | null;
 let running: number;
 let closed: number;
 beforeEach(() => {
   ended = null;
   isElsewhere = false;
+  learningTrouble = null;
   running = 0;
   closed = 0;
 });
@@ -19,6 +21,7 @@ const loop = {
   runInBackground: () => {
     running++;
   },
+  trouble: () => learningTrouble,
 } as OpenedLoop['loop'];
 const opened: OpenedLoop = {
   loop,
@@ -47,6 +50,8 @@ test('a store that is away at the start is waited for, and answers are not', asy
   await opens;
   await sleep(0);
   expect([started.loop(), started.trouble(), running, tries]).toEqual([loop, null, 1, 4]);
+  learningTrouble = 'searches fail';
+  expect(started.trouble()).toBe('searches fail');
   ended = new Error('the claim is gone');
   expect(started.trouble()).toBe('it has ended, as another process has it now: the claim is gone');
   expect(started.loop()).toBeNull();

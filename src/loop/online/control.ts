@@ -14,6 +14,8 @@ export interface LoopTraffic {
 /** What can be asked of a running loop. `by` is the API key that orders it: receipts and news name it. */
 export interface LoopControl {
   status(): LoopStatus;
+  /** Why it learns nothing though nobody told it so: it paused itself, or waits for what it does not get on without. */
+  trouble(): string | null;
   versions(): Promise<VersionList>;
   /** @throws {NotFoundError} it was never published */
   receipt(version: string): Promise<VersionReceipt>;

@@ -48,6 +48,8 @@ export class OnlineLoop implements LoopControl {
   #running: Promise<unknown> | null = null;
   /** API key that ordered the present round. */
   #orderedBy: string | null = null;
+  /** Since the last start: the state does not say it. */
+  #hasPausedItself = false;
   #progress: { readonly done: number; readonly total: number } | null = null;
 
   constructor(given: LoopHouse, state: LoopState, startName: string | null) {
@@ -122,6 +124,11 @@ export class OnlineLoop implements LoopControl {
     });
   }
 
+  trouble(): string | null {
+    if (this.state.name !== 'paused') return this.#failures.waitsFor;
+    return this.#hasPausedItself ? `it has paused itself: ${this.state.pausedFor}` : null;
+  }
+
   readonly versions = () => listVersions(this.house.store);
   readonly receipt = (version: string) => readReceipt(this.house.store, version);
 
@@ -135,6 +142,7 @@ export class OnlineLoop implements LoopControl {
       async () => {
         if (this.state.name !== 'paused') return;
         this.#failures.forgive();
+        this.#hasPausedItself = false;
         await this.#book.move('resume', { pausedFor: null });
       },
     );
@@ -284,6 +292,7 @@ export class OnlineLoop implements LoopControl {
     const back = await this.#trainers.returnTo(this.state, this.state.stableStep);
     const reason = `the policy begins to collapse: ${alarms.join('; ')}; training is back at its step ${back.stableStep}`;
     await this.#book.move('collapsed', { ...back, pausedFor: reason });
+    this.#hasPausedItself = true;
     this.#book.tell('paused', null, [reason]);
   }
 
@@ -324,7 +333,9 @@ export class OnlineLoop implements LoopControl {
     const elsewhere = isEnded ? {} : this.#attempt.failed(error, this.#known());
     if (this.state.name !== 'waiting' && this.state.name !== 'paused')
       await this.#book.move('failed', elsewhere);
-    if (mustPause !== null) await this.#pause(mustPause);
+    if (mustPause === null) return;
+    await this.#pause(mustPause);
+    this.#hasPausedItself = true;
   }
 
   async #interrupt(order: () => Promise<void>): Promise<LoopStatus> {

@@ -122,7 +122,9 @@ test('a store that is away at the start: the loop starts when it comes, under th
     open: async () => {
       house = await open();
       return {
-        loop: { runInBackground: () => {} } as RunningHouse['loop'],
+        loop: { runInBackground: () => {}, trouble: () => null } as Partial<
+          RunningHouse['loop']
+        > as RunningHouse['loop'],
         ended: () => null,
         mayReturn: async () => false,
         close: async () => {},
