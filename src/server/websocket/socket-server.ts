@@ -12,14 +12,12 @@ import { requestIdOf } from '../http/request-id.js';
 import { RequestError } from '../openai/request-error.js';
 import { CLOSE, closeReason } from './close.js';
 import { serveConnection } from './connection.js';
+import { Heartbeat } from './heartbeat.js';
 
 const PATH = '/v1/stream';
 /** Browsers cannot set headers on a socket: they offer the key as a subprotocol beside this one. */
 const PROTOCOL = 'searchloop';
 const KEY_PROTOCOL = 'searchloop-api-key.';
-/** Pings without an answer after which a client counts as gone. */
-const MOST_MISSED = 2;
-
 export interface SocketServer {
   upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void;
   /** Says goodbye to all clients and ends those that do not leave within `graceMs`. */
@@ -37,17 +35,7 @@ export function createSocketServer(context: ServerContext, keys: KeyRing): Socke
     autoPong: false,
     handleProtocols: (offered) => (offered.has(PROTOCOL) ? PROTOCOL : false),
   });
-  const missed = new Map<WebSocket, number>();
-  const heartbeat = setInterval(() => {
-    for (const [socket, count] of missed) {
-      if (count >= MOST_MISSED) socket.terminate();
-      else {
-        missed.set(socket, count + 1);
-        socket.ping();
-      }
-    }
-  }, settings.socketHeartbeatMs);
-  heartbeat.unref();
+  const heartbeat = new Heartbeat(settings.socketHeartbeatMs);
   const ids = new WeakMap<IncomingMessage, string>();
   server.on('headers', (headers, req) => headers.push(`x-request-id: ${ids.get(req)}`));
   server.on('wsClientError', (_error, socket, req) => {
@@ -56,9 +44,7 @@ export function createSocketServer(context: ServerContext, keys: KeyRing): Socke
   });
 
   const accept = (socket: WebSocket, requestId: string, identity: Identity): void => {
-    missed.set(socket, 0);
-    socket.on('pong', () => missed.set(socket, 0));
-    socket.on('close', () => missed.delete(socket));
+    heartbeat.watch(socket);
     const logger = context.logger.child({ requestId });
     serveConnection(socket, context, logger, identity);
   };
@@ -78,7 +64,7 @@ export function createSocketServer(context: ServerContext, keys: KeyRing): Socke
       server.handleUpgrade(req, socket, head, (client) => accept(client, id, identity));
     },
     async close(graceMs) {
-      clearInterval(heartbeat);
+      heartbeat.stop();
       const ended = [...server.clients].map(
         (client) => new Promise<void>((resolve) => client.once('close', () => resolve())),
       );
