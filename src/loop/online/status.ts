@@ -103,7 +103,7 @@ export function factsOf(
   return {
     labelled: labels.answers().length,
     replayable: labels.toReplay().size,
-    judging: labels.toJudge().length + own.length,
+    judging: new Set([...labels.toJudge(), ...own].map(({ key }) => key)).size,
     judgingNeeded: house.gate.questions,
     gateEvery: settings.gateEvery,
     loggedUsable: usable.length,

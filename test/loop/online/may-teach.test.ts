@@ -6,6 +6,7 @@ import { isHeldOut, questionKey } from '../../../src/loop/online/gate/questions.
 import type { LoopHouse } from '../../../src/loop/online/house.js';
 import { LabelIndex } from '../../../src/loop/online/labels.js';
 import { loggedAnswers, usablePairs } from '../../../src/loop/online/logged-answers.js';
+import { factsOf } from '../../../src/loop/online/status.js';
 import type { RecordNotes, TrajectoryRecord, TrajectoryStore } from '../../../src/trajectory/index.js';
 import { feedback, MODEL, makeRecord, notes, useStore } from '../../trajectory/store/support.js';
 
@@ -107,4 +108,21 @@ test('who asks and says the answer in one is no admin: alone they teach, and do 
   expect(await teaches()).toMatchObject({ replayed: ['b'], judging: 0 });
   await say('a', 'other');
   expect(await teaches()).toMatchObject({ judging: 1 });
+});
+
+test('a question to judge by counts once, be it configured twice and labelled by users too', async () => {
+  await answered('a', HELD_OUT);
+  await store.addFeedback(feedback('a', { goldAnswers: ['Paris'], role: 'admin' }));
+  const labels = new LabelIndex(store, { reserved: new Set(), withUnlabelled: false });
+  await labels.refresh();
+  const gateQuestions = [HELD_OUT, 'another?', 'Another?'].map((question, i) => ({
+    id: `${i}`,
+    dataset: 'made',
+    question,
+    goldenAnswers: ['Paris'],
+    supportingTitles: [],
+  }));
+  const asking = { ...house, gate: { questions: 1 }, gateQuestions, priority: {} } as unknown as LoopHouse;
+  const facts = factsOf(asking, labels, new Findings(async () => new Set()).under('v'));
+  expect([labels.toJudge().length, facts.judging]).toEqual([1, 2]);
 });
