@@ -40,7 +40,7 @@ export function missingForStep(house: LoopHouse, labels: LabelIndex, known: Know
 /** What a verdict waits for, the gate's or the users' on a trial, where training must not run further ahead; null: it may go on. */
 export function unjudged(
   { settings }: Pick<LoopHouse, 'settings'>,
-  state: Pick<LoopState, 'stepsSinceGate' | 'lastGate' | 'watch' | 'returns'>,
+  state: Pick<LoopState, 'stepsSinceGate' | 'lastGate' | 'watch' | 'returns' | 'rolledBackInARow'>,
 ): string | null {
   const { stepsSinceGate, lastGate, watch } = state;
   if (stepsSinceGate < MOST_AHEAD * gateInterval(settings.gateEvery, state)) return null;

@@ -101,7 +101,7 @@ export class Publisher {
     const { watch } = state;
     if (watch === null) return;
     const isTrial = watch.share < 1;
-    const next = { ...(isTrial ? this.#lived(state, watch) : state), watch: null };
+    const next = { ...(isTrial ? this.#lived(state, watch) : state), watch: null, rolledBackInARow: 0 };
     const swapBegan = Date.now();
     const name = isTrial ? await this.versions.ready(next.live) : null;
     await commit(next);
@@ -155,6 +155,7 @@ export class Publisher {
       passed: null,
       refusalsInARow: 0,
       returns: 0,
+      rolledBackInARow: state.rolledBackInARow + 1,
       counts: { ...counts, rolledBack: counts.rolledBack + 1 },
     };
     const next = { ...back, ...(await returnTo(back)) };

@@ -70,6 +70,8 @@ const loopState = z.strictObject({
   refusalsInARow: z.number().int(),
   /** Since the last publication: how often training went back to the live version for want of proof. */
   returns: z.number().int().default(0),
+  /** Versions that were taken back, since users last let one stand. */
+  rolledBackInARow: z.number().int().default(0),
   stableStep: z.number().int(),
   guard: z.strictObject({ steps: z.number(), normal: numbers, strikes: numbers }),
   /** What the guard's normal holds under. */
@@ -143,6 +145,7 @@ export const newLoopState = (seed: number, start: string): LoopState => ({
   stepsSinceGate: 0,
   refusalsInARow: 0,
   returns: 0,
+  rolledBackInARow: 0,
   stableStep: 0,
   guard: newGuardState(),
   guardOf: '',

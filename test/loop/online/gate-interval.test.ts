@@ -21,8 +21,10 @@ afterEach(() => {
 });
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-test('the steps double with each way back, eight times at most', () => {
-  expect([0, 1, 2, 3, 4, 50].map((returns) => gateInterval(3, { returns }))).toEqual([3, 6, 12, 24, 24, 24]);
+test('the steps double with each way back and each version that was taken back, eight times at most', () => {
+  const after = (returns: number, rolledBackInARow = 0) => gateInterval(3, { returns, rolledBackInARow });
+  expect([0, 1, 2, 3, 4, 50].map((returns) => after(returns))).toEqual([3, 6, 12, 24, 24, 24]);
+  expect([after(0, 1), after(1, 1), after(0, 9)]).toEqual([6, 12, 24]);
 });
 
 /** A loop with something to learn from, whose gate says what it is told. */
