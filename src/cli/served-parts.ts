@@ -44,7 +44,10 @@ export class ServedParts {
   readonly policy = () => this.#policy;
   readonly index = () => this.#index;
   readonly loop = () => this.#loop?.loop() ?? null;
-  readonly loopTrouble = () => this.#loop?.trouble() ?? null;
+  readonly loopTrouble = () => {
+    if (this.#loop !== null) return this.#loop.trouble();
+    return this.config.loop.enabled ? 'it waits for the model and the index' : null;
+  };
 
   /** The model and the index side by side, then the loop; the policy is ready last. */
   async load(options: StartOptions): Promise<void> {

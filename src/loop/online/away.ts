@@ -19,6 +19,8 @@ export interface Away {
   readonly isOfAll: boolean;
   /** For the status. */
   readonly waitsFor: string;
+  /** Somebody should look: not where users merely leave no room, or nothing could be learned from these answers. */
+  readonly isAlarm: boolean;
 }
 
 /** Of a whole step nothing could be used: who says what answers are worth knew nothing of any, or all were too long. */
@@ -39,7 +41,12 @@ export function awayOf(error: Error): Away | null {
   const found = SAID.find(([kind]) => error instanceof kind);
   if (found === undefined) return null;
   const [, what, said] = found;
-  return { what, isOfAll: what !== 'scorer' && what !== 'signal', waitsFor: `${said}: ${error.message}` };
+  return {
+    what,
+    isOfAll: what !== 'scorer' && what !== 'signal',
+    waitsFor: `${said}: ${error.message}`,
+    isAlarm: what !== 'signal' && !(error instanceof OverloadedError),
+  };
 }
 
 /** Whether the same may go well later, though nothing is changed. */

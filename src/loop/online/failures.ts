@@ -34,6 +34,11 @@ export class Failures {
     return this.#away?.waitsFor ?? null;
   }
 
+  /** The same, where somebody should look. */
+  get alarm(): string | null {
+    return this.#away?.isAlarm ? this.#away.waitsFor : null;
+  }
+
   /** Before the next round, in `loop.pollMs`: a step that is made anew costs more than a look at the store. */
   get rest(): number {
     return this.#rest;

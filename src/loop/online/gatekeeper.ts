@@ -63,21 +63,17 @@ export class Gatekeeper {
     return gateInterval(this.parts.house.settings.gateEvery, this.#state);
   }
 
-  /** A publication that was broken off goes on: the verdict stands, unless what was trained on was deleted since. */
+  /** A publication that was broken off goes on: the verdict stands. */
   async #publishPassed(order: Order): Promise<boolean> {
-    const { book, house } = this.parts;
+    const { book } = this.parts;
     const { passed, ledger, live } = this.#state;
     if (passed === null) return false;
-    const isCandidate = passed.version === ledger?.version && passed.version !== live;
-    const deleted = isCandidate ? await deletedAlong(house.store, passed.version, live) : 0;
-    if (!isCandidate || deleted > 0) {
-      const again = isCandidate ? { stepsSinceGate: this.#gateInterval } : {};
-      await book.commit({ ...this.#state, passed: null, ...again });
+    if (passed.version !== ledger?.version || passed.version === live) {
+      await book.commit({ ...this.#state, passed: null });
       return false;
     }
     await book.move('due');
-    await this.#publish(passed.version, passed.confirmedBy, order);
-    return true;
+    return this.#publish(passed.version, passed.confirmedBy, order);
   }
 
   async #refuse(version: string, reasons: readonly string[], { by }: Order): Promise<void> {
@@ -99,15 +95,21 @@ export class Gatekeeper {
     book.tell('refused', version, reasons, by);
   }
 
-  async #publish(version: string, confirmedBy: readonly string[] | null, { by }: Order): Promise<void> {
+  /** @returns false where what was trained on was deleted since the gate looked, which may have taken an hour: it is asked again */
+  async #publish(version: string, confirmedBy: readonly string[] | null, { by }: Order): Promise<boolean> {
     const { book, house, publisher, watchman } = this.parts;
+    if ((await deletedAlong(house.store, version, this.#state.live)) > 0) {
+      await book.move('failed', { passed: null, stepsSinceGate: this.#gateInterval });
+      return false;
+    }
     await book.move('passed', { passed: { version, confirmedBy: confirmedBy && [...confirmedBy] } });
     // Users find what is live worse: first it goes back, and the candidate with it.
     if (watchman.isUrgent) throw new CancelledError('a version goes back first');
-    // The gate may have taken an hour: what was heard meanwhile counts for the version that it was said of.
+    // What was heard meanwhile counts for the version that it was said of.
     await publisher.publish(watchman.state, by, watchman.heard, confirmedBy, book.commit);
     const { watch } = this.#state;
     if (watch?.version !== version || watch.share >= 1) book.tell('published', version, [], by);
     else house.onNote(`version ${version.slice(0, 12)} is tried with ${watch.share} of the requests`);
+    return true;
   }
 }

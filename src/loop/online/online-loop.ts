@@ -48,8 +48,6 @@ export class OnlineLoop implements LoopControl {
   #running: Promise<unknown> | null = null;
   /** API key that ordered the present round. */
   #orderedBy: string | null = null;
-  /** Since the last start: the state does not say it. */
-  #hasPausedItself = false;
   #progress: { readonly done: number; readonly total: number } | null = null;
 
   constructor(given: LoopHouse, state: LoopState, startName: string | null) {
@@ -125,8 +123,8 @@ export class OnlineLoop implements LoopControl {
   }
 
   trouble(): string | null {
-    if (this.state.name !== 'paused') return this.#failures.waitsFor;
-    return this.#hasPausedItself ? `it has paused itself: ${this.state.pausedFor}` : null;
+    if (this.state.name !== 'paused') return this.#failures.alarm;
+    return this.state.pausedItself ? `it has paused itself: ${this.state.pausedFor}` : null;
   }
 
   readonly versions = () => listVersions(this.house.store);
@@ -141,9 +139,8 @@ export class OnlineLoop implements LoopControl {
       (work) => this.#turns.take(work),
       async () => {
         if (this.state.name !== 'paused') return;
+        await this.#book.move('resume', { pausedFor: null, pausedItself: false });
         this.#failures.forgive();
-        this.#hasPausedItself = false;
-        await this.#book.move('resume', { pausedFor: null });
       },
     );
     this.#turns.wake();
@@ -291,8 +288,7 @@ export class OnlineLoop implements LoopControl {
   async #collapse(alarms: readonly string[]): Promise<void> {
     const back = await this.#trainers.returnTo(this.state, this.state.stableStep);
     const reason = `the policy begins to collapse: ${alarms.join('; ')}; training is back at its step ${back.stableStep}`;
-    await this.#book.move('collapsed', { ...back, pausedFor: reason });
-    this.#hasPausedItself = true;
+    await this.#book.move('collapsed', { ...back, pausedFor: reason, pausedItself: true });
     this.#book.tell('paused', null, [reason]);
   }
 
@@ -318,9 +314,9 @@ export class OnlineLoop implements LoopControl {
 
   // ---- all else
 
-  async #pause(reason: string, by: string | null = null): Promise<void> {
+  async #pause(reason: string, by: string | null = null, pausedItself = false): Promise<void> {
     if (this.state.name === 'paused') return;
-    await this.#book.move('pause', { pausedFor: reason });
+    await this.#book.move('pause', { pausedFor: reason, pausedItself });
     this.#book.tell('paused', null, [reason], by);
   }
 
@@ -334,8 +330,7 @@ export class OnlineLoop implements LoopControl {
     if (this.state.name !== 'waiting' && this.state.name !== 'paused')
       await this.#book.move('failed', elsewhere);
     if (mustPause === null) return;
-    await this.#pause(mustPause);
-    this.#hasPausedItself = true;
+    await this.#pause(mustPause, null, true);
   }
 
   async #interrupt(order: () => Promise<void>): Promise<LoopStatus> {

@@ -87,13 +87,26 @@ export class Publisher {
     const watch = beginWatch(candidate, state, heard, settings);
     const receipt = await this.#receipt(state, by);
     // What the gate let pass is sound: training goes back no further, so that its checkpoint is not written over.
-    const changes = { watch, passed: null, refusalsInARow: 0, returns: 0, stableStep: ledger.trainerStep };
+    const changes = {
+      watch,
+      passed: null,
+      refusalsInARow: 0,
+      returns: 0,
+      rolledBackInARow: this.#hasStood(state) ? 0 : state.rolledBackInARow,
+      stableStep: ledger.trainerStep,
+    };
     const tried = moved(state, 'published', changes);
     const isTrial = watch.share < 1;
     const next = isTrial ? tried : this.#lived(tried, watch);
     await commit(next, { [receiptDocument(ledger.version)]: receipt });
     if (!isTrial) await this.#switched(this.versions.nameOf(next.live), ledger.version, swapBegan);
     await this.#tidy(next);
+  }
+
+  /** Users have had their say on the version that is live, and did not send it back. */
+  #hasStood({ live, watch }: LoopState): boolean {
+    const isOwn = watch !== null && watch.version === live && watch.earlier.length === 0;
+    return isOwn && watch.test.pairs >= this.house.settings.watchMinPairs;
   }
 
   /** The watch ended well: what was on trial goes live. */

@@ -26,6 +26,8 @@ const loopState = z.strictObject({
   formatVersion: z.literal(1),
   name: z.enum(LOOP_STATES),
   pausedFor: z.string().nullable(),
+  /** Nobody ordered the pause: somebody should look. */
+  pausedItself: z.boolean().default(false),
   /** Why the loop waits, in words. */
   waitsFor: z.string().nullable(),
   /** Steps that were committed, ever; goes up also where the trainer went back. */
@@ -129,6 +131,7 @@ export const newLoopState = (seed: number, start: string): LoopState => ({
   formatVersion: 1,
   name: 'waiting',
   pausedFor: null,
+  pausedItself: false,
   waitsFor: null,
   step: 0,
   ledger: null,

@@ -115,5 +115,8 @@ async function showLive(
   const versions = new Versions({ engine, folder, serving: { ...parts, config: config.rollout } }, start);
   const name = await versions.ready(state.live);
   // From then on it is for the loop to say.
-  if (!closed.aborted) await versions.switchTo(name);
+  if (closed.aborted) return;
+  await versions.switchTo(name);
+  // The other process publishes one after the other, and the engine holds a few.
+  await versions.release(state);
 }

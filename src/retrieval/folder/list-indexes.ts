@@ -43,8 +43,10 @@ export async function listIndexes(indexes: string): Promise<(IndexSummary | Inde
       found.push(await describeIndex(folder));
     } catch (error) {
       if (error instanceof NotFoundError) continue;
-      if (!(error instanceof SearchloopError)) throw error;
-      found.push({ folder, error: error.message });
+      // One that another user owns, or whose disk is bad, hides none of the others.
+      const { code, message } = error as NodeJS.ErrnoException;
+      if (!(error instanceof SearchloopError) && code === undefined) throw error;
+      found.push({ folder, error: message });
     }
   }
   return found;

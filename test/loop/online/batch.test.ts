@@ -28,7 +28,7 @@ const logprobOf = (id: number): number => -(1 + (id % 13)) / 10;
 async function explored(ids: readonly string[], asked?: string, words = 0, far = 0): Promise<void> {
   await Promise.all(
     ids.map((id, i) => {
-      const question = asked ?? (QUESTIONS[i] as string);
+      const question = asked ?? (QUESTIONS[i % QUESTIONS.length] as string);
       const record = makeRecord(id, { question, words });
       const logprobs = record.tokenIds.map((token, at) =>
         record.lossMask[at] === 1 ? logprobOf(token) - far : 0,

@@ -6,6 +6,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { readLoopState } from '../../../src/loop/online/state.js';
 import { eventually, post } from '../../support/test-server.js';
 import { openLoopHouse, type RunningHouse } from '../support/loop-house.js';
 import { importTiny } from '../support/tiny-rl-run.js';
@@ -60,10 +61,14 @@ test('a policy that collapses: back at the last stable step, paused, and told', 
   expect(collapsed.paused_for).toMatch(
     /^the policy begins to collapse: KL to the reference .*2 steps in a row; training is back at its step 1$/,
   );
+  // Also after a restart: what readyz says of it is in the state.
+  expect(house.loop.trouble()).toBe(`it has paused itself: ${collapsed.paused_for}`);
+  expect(await readLoopState(house.store)).toMatchObject({ pausedItself: true });
   await eventually(() => news.length > 0);
   expect(news).toMatchObject([{ event: 'paused', reasons: [collapsed.paused_for] }]);
 
   await house.loop.resume();
+  expect(house.loop.trouble()).toBeNull();
   const { state, step, candidate } = await house.loop.step();
   expect([state, step]).toEqual(['waiting', 3]);
   const parents = new Map((await house.store.adapters()).map((item) => [item.digest, item.parentDigest]));
