@@ -45,6 +45,15 @@ export function beginWatch(
   };
 }
 
+/** Users have had their say on the version that is live, as far as a verdict takes, and did not send it back. */
+export function hasStood(
+  { live, watch }: Pick<LoopState, 'live' | 'watch'>,
+  { watchMinPairs }: Pick<LoopConfig, 'watchMinPairs'>,
+): boolean {
+  const isOwn = watch !== null && watch.version === live && watch.earlier.length === 0;
+  return isOwn && watch.test.pairs >= watchMinPairs;
+}
+
 /**
  * Too few spoke, or what they said leans against it and a successor would still be in as many pairs as a verdict takes. Else it
  * has stood its test, and is what its successor is compared with; so it is where more is known of it than of the version before,

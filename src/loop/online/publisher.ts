@@ -2,7 +2,7 @@
 
 import { FileFormatError, IntegrityError, NotFoundError } from '../../errors.js';
 import { checkpointFolder } from '../../training/index.js';
-import { beginWatch, type Heard } from './begin-watch.js';
+import { beginWatch, type Heard, hasStood } from './begin-watch.js';
 import { checkpointsOf, type LoopHouse, versionsOf } from './house.js';
 import { type StartVersion, Versions } from './publish.js';
 import type { Receipt, StepReceipt } from './receipt.js';
@@ -92,7 +92,7 @@ export class Publisher {
       passed: null,
       refusalsInARow: 0,
       returns: 0,
-      rolledBackInARow: this.#hasStood(state) ? 0 : state.rolledBackInARow,
+      rolledBackInARow: hasStood(state, settings) ? 0 : state.rolledBackInARow,
       stableStep: ledger.trainerStep,
     };
     const tried = moved(state, 'published', changes);
@@ -101,12 +101,6 @@ export class Publisher {
     await commit(next, { [receiptDocument(ledger.version)]: receipt });
     if (!isTrial) await this.#switched(this.versions.nameOf(next.live), ledger.version, swapBegan);
     await this.#tidy(next);
-  }
-
-  /** Users have had their say on the version that is live, and did not send it back. */
-  #hasStood({ live, watch }: LoopState): boolean {
-    const isOwn = watch !== null && watch.version === live && watch.earlier.length === 0;
-    return isOwn && watch.test.pairs >= this.house.settings.watchMinPairs;
   }
 
   /** The watch ended well: what was on trial goes live. */

@@ -1,10 +1,14 @@
 // What a publication does to the watch of the one before it.
 
 import { loadConfig } from '../../../src/config/index.js';
-import { beginWatch } from '../../../src/loop/online/begin-watch.js';
+import { beginWatch, hasStood } from '../../../src/loop/online/begin-watch.js';
 import type { LabelledAnswer } from '../../../src/loop/online/known-answer.js';
-import { sequentialVerdict } from '../../../src/loop/online/statistics/sequential-test.js';
+import {
+  newSequentialState,
+  sequentialVerdict,
+} from '../../../src/loop/online/statistics/sequential-test.js';
 import { observeOutcomes, type Watch, watchSettings } from '../../../src/loop/online/watch.js';
+import { newWatch } from '../support/watch.js';
 
 const { loop } = loadConfig({ env: {}, flags: { 'loop.watchMinPairs': 20, 'loop.watchMaxPairs': 60 } });
 const settings = watchSettings(loop);
@@ -96,4 +100,14 @@ test('a trial has outcomes of its own time only', () => {
     older: [],
     share: 0.1,
   });
+});
+
+test('a version has stood once as many pairs as a verdict takes were its own, and not before', () => {
+  const watchOf = (pairs: number, changes: Partial<Watch> = {}): Watch =>
+    newWatch({ version: 'v', test: { ...newSequentialState(), pairs }, ...changes });
+  const stands = (watch: Watch | null): boolean => hasStood({ live: 'v', watch }, loop);
+  expect([stands(null), stands(watchOf(19)), stands(watchOf(20))]).toEqual([false, false, true]);
+  // Pairs of several versions together, or of one on trial, say nothing of the live one alone.
+  expect(stands(watchOf(20, { earlier: ['u'] }))).toBe(false);
+  expect(stands(watchOf(20, { version: 'w' }))).toBe(false);
 });
