@@ -1,26 +1,7 @@
-import { compareResults, markdownComparison, type QuestionResult } from '../../src/evaluation/index.js';
+import { compareResults, markdownComparison } from '../../src/evaluation/index.js';
+import { questionResult } from './support/result.js';
 
-const result = (id: string, em: 0 | 1, dataset = 'nq'): QuestionResult => ({
-  id,
-  dataset,
-  answer: 'x',
-  em,
-  subEm: em,
-  f1: em,
-  searches: 1,
-  duplicateSearches: 0,
-  queries: [],
-  validActions: 2,
-  invalidActions: 0,
-  formatScore: 1,
-  goldShown: null,
-  promptTokens: 1,
-  injectedTokens: 0,
-  completionTokens: 1,
-  seconds: 1,
-  stop: 'answer',
-  adapterVersion: 'base',
-});
+const result = (id: string, em: 0 | 1, dataset = 'nq') => questionResult(id, em, { dataset });
 
 const many = (count: number, em: (i: number) => 0 | 1, dataset?: string) =>
   Array.from({ length: count }, (_, i) => result(`${dataset}-${i}`, em(i), dataset));

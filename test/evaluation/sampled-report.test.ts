@@ -1,30 +1,15 @@
 // By hand: two questions of four answers each.
 
 import { markdownReport, type QuestionResult, reportOf } from '../../src/evaluation/index.js';
+import { questionResult } from './support/result.js';
 
-const sample = (id: string, number: number, answer: string | null, em: 0 | 1): QuestionResult => ({
-  id,
-  sample: number,
-  dataset: id.startsWith('a') ? 'one' : 'two',
-  questionDigest: id,
-  answer,
-  em,
-  subEm: em,
-  f1: em,
-  searches: 1,
-  duplicateSearches: 0,
-  queries: [],
-  validActions: 2,
-  invalidActions: 0,
-  formatScore: 1,
-  goldShown: null,
-  promptTokens: 1,
-  injectedTokens: 0,
-  completionTokens: 1,
-  seconds: 1,
-  stop: 'answer',
-  adapterVersion: 'base',
-});
+const sample = (id: string, number: number, answer: string | null, em: 0 | 1): QuestionResult =>
+  questionResult(id, em, {
+    sample: number,
+    dataset: id.startsWith('a') ? 'one' : 'two',
+    questionDigest: id,
+    answer,
+  });
 
 const known = ([] as QuestionResult[]).concat(
   // Equal in normal form.
