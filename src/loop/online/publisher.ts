@@ -25,6 +25,8 @@ export interface Rollback {
   readonly by: string | null;
   /** Where the target's files are damaged, the newest one before it that is whole will do. */
   readonly mayBeOlder: boolean;
+  /** Users found it worse; else somebody ordered it, or records of it were deleted. */
+  readonly isVerdict: boolean;
   /** What of training goes back too: written down in one with the choice, so that no kill parts them. */
   returnTo(next: LoopState): Promise<Partial<LoopState>>;
   readonly commit: Commit;
@@ -145,7 +147,7 @@ export class Publisher {
   async rollBack(
     state: LoopState,
     wanted: string,
-    { reason, by, mayBeOlder, returnTo, commit }: Rollback,
+    { reason, by, mayBeOlder, isVerdict, returnTo, commit }: Rollback,
   ): Promise<void> {
     const at = state.published.findLastIndex(({ version }) => version === wanted);
     if (at < 0 && wanted !== state.start)
@@ -162,7 +164,7 @@ export class Publisher {
       passed: null,
       refusalsInARow: 0,
       returns: 0,
-      rolledBackInARow: state.rolledBackInARow + 1,
+      rolledBackInARow: state.rolledBackInARow + Number(isVerdict),
       counts: { ...counts, rolledBack: counts.rolledBack + 1 },
     };
     const next = { ...back, ...(await returnTo(back)) };

@@ -72,7 +72,7 @@ const loopState = z.strictObject({
   refusalsInARow: z.number().int(),
   /** Since the last publication: how often training went back to the live version for want of proof. */
   returns: z.number().int().default(0),
-  /** Versions that were taken back, since users last let one stand. */
+  /** Versions that users sent back, since they last let one stand. */
   rolledBackInARow: z.number().int().default(0),
   stableStep: z.number().int(),
   guard: z.strictObject({ steps: z.number(), normal: numbers, strikes: numbers }),

@@ -9,7 +9,7 @@ import type { Judge } from './judge.js';
 import type { LabelIndex } from './labels.js';
 import { deletedAlong } from './lineage.js';
 import { Outcomes } from './outcomes.js';
-import type { Publisher } from './publisher.js';
+import type { Publisher, Rollback } from './publisher.js';
 import type { LoopState } from './state.js';
 import type { TrainerKeeper } from './trainer-keeper.js';
 import { watchSettings } from './watch.js';
@@ -85,11 +85,12 @@ export class Watchman {
     const deleted = next.share < 1 ? await deletedAlong(house.store, next.version, book.state.live) : 0;
     if (deleted > 0) {
       const why = `${deleted} records were deleted after it had been trained on them`;
-      await this.#rollBack(why, next.against, null, true);
+      await this.#rollBack(next.against, { reason: why, by: null, mayBeOlder: true, isVerdict: false });
       return;
     }
     if (verdict === 'worse') {
-      await this.#rollBack(`users say that it is worse: ${seen}`, next.against, null, true);
+      const reason = `users say that it is worse: ${seen}`;
+      await this.#rollBack(next.against, { reason, by: null, mayBeOlder: true, isVerdict: true });
       return;
     }
     await publisher.keep(book.state, book.commit);
@@ -105,19 +106,17 @@ export class Watchman {
       throw new NotFoundError(
         `version ${book.state.live} is what the loop began with: there is none before it`,
       );
-    await this.#rollBack(reason, target, by, version === undefined);
+    await this.#rollBack(target, { reason, by, mayBeOlder: version === undefined, isVerdict: false });
   }
 
-  async #rollBack(reason: string, target: string, by: string | null, mayBeOlder: boolean): Promise<void> {
+  async #rollBack(target: string, why: Omit<Rollback, 'returnTo' | 'commit'>): Promise<void> {
     const { book, publisher, trainers } = this.parts;
     const from = book.state.watch?.version ?? book.state.live;
     await publisher.rollBack(book.state, target, {
-      reason,
-      by,
-      mayBeOlder,
+      ...why,
       returnTo: (next) => trainers.returnTo(next, publisher.trainerStepOf(next)),
       commit: book.commit,
     });
-    book.tell('rolled_back', from, [reason], by);
+    book.tell('rolled_back', from, [why.reason], why.by);
   }
 }

@@ -75,10 +75,11 @@ test('a swap that the engine does not make is made up for', async () => {
   expect(engine.liveAdapter?.name).toBe('loop-v2');
 });
 
-const rollback = (book: Book, mayBeOlder: boolean) => ({
+const rollback = (book: Book, mayBeOlder: boolean, isVerdict = true) => ({
   reason: 'worse',
   by: null,
   mayBeOlder,
+  isVerdict,
   returnTo: async () => ({}),
   commit: book.commit,
 });
@@ -93,6 +94,9 @@ test('where the files of the version to go back to are damaged, an older one ans
   expect(book.state).toMatchObject({ live: 'v1', rolledBackInARow: 1 });
   expect(engine.liveAdapter?.name).toBe('loop-v1');
   expect(await readLoopState(store)).toEqual(book.state);
+  // An order says nothing of what users think.
+  await publisher.rollBack(book.state, 'base', rollback(book, true, false));
+  expect(book.state).toMatchObject({ live: 'base', rolledBackInARow: 1 });
   expect(failures).toContainEqual(
     expect.stringContaining('the way back to version v2: version v2 is not at'),
   );
