@@ -33,7 +33,7 @@ export {
   type TrainableWeights,
   type TrainingModelOptions,
 } from './model/index.js';
-export { derivedSeed, itemsBetween, randomNumbers, shuffledOrder } from './random.js';
+export { itemsBetween, randomNumbers, shuffledOrder } from './random.js';
 export type { RolloutFacts, TrainingSequence } from './step/sequences.js';
 export { type DecoderSpec, loraShape, openDecoder, openDecoderWeights } from './trainer/decoder.js';
 export type { Carried, CommitReport, StepReport, StepWork } from './trainer/messages.js';

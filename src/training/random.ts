@@ -2,8 +2,6 @@
 
 import { derivedSeed } from '../util/derived-seed.js';
 
-export { derivedSeed };
-
 /** Random numbers in [0, 1) with 32 bits, by Chris Doty-Humphrey's sfc32, begun from a seed. */
 export function randomNumbers(seed: number): () => number {
   let [a, b, c, counter] = [0, seed >>> 0, Math.floor(seed / 2 ** 32) >>> 0, 1];

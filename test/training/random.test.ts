@@ -1,5 +1,6 @@
 import fc from 'fast-check';
-import { derivedSeed, itemsBetween, randomNumbers, shuffledOrder } from '../../src/training/index.js';
+import { itemsBetween, randomNumbers, shuffledOrder } from '../../src/training/index.js';
+import { derivedSeed } from '../../src/util/derived-seed.js';
 
 test('a series read in any pieces is one series, and each pass holds every item once', () => {
   fc.assert(
@@ -28,10 +29,7 @@ test('a series read in any pieces is one series, and each pass holds every item 
   );
 });
 
-test('seeds differ by every part; numbers are even over [0, 1)', () => {
-  expect(derivedSeed(1, 'a', 2)).not.toBe(derivedSeed(1, 'a2'));
-  expect(derivedSeed(1, 'a', 2)).not.toBe(derivedSeed(1, 'a', '2'));
-  expect(derivedSeed(7, 'x')).toBe(derivedSeed(7, 'x'));
+test('numbers are even over [0, 1)', () => {
   const next = randomNumbers(derivedSeed(3));
   const counts = new Array(10).fill(0);
   for (let i = 0; i < 20_000; i++) counts[Math.floor(next() * 10)]++;

@@ -1,8 +1,9 @@
 // The tiny model before anything is learned: a Llama of about a million parameters with random weights.
 
 import { join } from 'node:path';
-import { derivedSeed, randomNumbers } from '../../training/index.js';
+import { randomNumbers } from '../../training/index.js';
 import { writeFileAtomic } from '../../util/atomic-file.js';
+import { derivedSeed } from '../../util/derived-seed.js';
 import { type PlainType, type WrittenTensor, writeSafetensors } from '../../weights/index.js';
 import { tokenizerFiles } from './tokenizer.js';
 import type { World } from './world.js';

@@ -1,7 +1,8 @@
 // Questions about the world, and the passages that answer them.
 
 import type { PassageInput } from '../../retrieval/index.js';
-import { derivedSeed, shuffledOrder } from '../../training/index.js';
+import { shuffledOrder } from '../../training/index.js';
+import { derivedSeed } from '../../util/derived-seed.js';
 import type { Question } from '../questions.js';
 import { partOf } from '../split.js';
 import { fill, QUESTION_FORMS, type QuestionForm, RELATIONS, type RelationName } from './relations.js';

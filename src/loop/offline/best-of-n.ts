@@ -6,8 +6,9 @@ import { CancelledError, IntegrityError, InvalidInputError } from '../../errors.
 import type { Question } from '../../evaluation/index.js';
 import type { RewardedRecord } from '../../reward/index.js';
 import type { Tokenizer } from '../../tokenizer/index.js';
-import { bestOfN, derivedSeed } from '../../training/index.js';
+import { bestOfN } from '../../training/index.js';
 import { audit, type TrajectoryRecord } from '../../trajectory/index.js';
+import { derivedSeed } from '../../util/derived-seed.js';
 import { readJsonFileIfAny, writeJsonFile } from '../../util/json-file.js';
 import { openJsonLines, writeJsonLines } from '../../util/json-lines.js';
 import type { OnProgress } from '../../util/progress.js';

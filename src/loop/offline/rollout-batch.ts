@@ -3,7 +3,6 @@
 import type { Question } from '../../evaluation/index.js';
 import type { RewardedRecord } from '../../reward/index.js';
 import {
-  derivedSeed,
   itemsBetween,
   type RunningBaselines,
   type RunSettings,
@@ -11,6 +10,7 @@ import {
   type TrainingSequence,
 } from '../../training/index.js';
 import type { TrajectoryRecord } from '../../trajectory/index.js';
+import { derivedSeed } from '../../util/derived-seed.js';
 import type { RolloutJob } from './lock-step-rollouts.js';
 import { type Rejected, refuseRejected } from './rejected.js';
 import type { Sampler } from './sampling-version.js';

@@ -10,7 +10,6 @@ import type { Tokenizer } from '../../tokenizer/index.js';
 import {
   type CommitReport,
   checkpointFolder,
-  derivedSeed,
   listCheckpoints,
   openFigures,
   pruneCheckpoints,
@@ -21,6 +20,7 @@ import {
   type Trainer,
 } from '../../training/index.js';
 import { audit } from '../../trajectory/index.js';
+import { derivedSeed } from '../../util/derived-seed.js';
 import { writeJsonFile } from '../../util/json-file.js';
 import { writeJsonLines } from '../../util/json-lines.js';
 import { learnedSoFar } from './learned.js';

@@ -2,7 +2,6 @@
 
 import { CancelledError } from '../../errors.js';
 import {
-  derivedSeed,
   type Example,
   learningRates,
   openFigures,
@@ -13,6 +12,7 @@ import {
   shuffledOrder,
   type Trainer,
 } from '../../training/index.js';
+import { derivedSeed } from '../../util/derived-seed.js';
 import { handOver, type TrainingOutcome } from './outcome.js';
 import type { RunFolder } from './run-folder.js';
 

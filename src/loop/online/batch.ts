@@ -4,8 +4,9 @@
 import { randomUUID } from 'node:crypto';
 import { CancelledError } from '../../errors.js';
 import { scoreRecord } from '../../reward/index.js';
-import { derivedSeed, selectGroups } from '../../training/index.js';
+import { selectGroups } from '../../training/index.js';
 import { NO_NOTES, type RecordNotes, type TrajectoryRecord } from '../../trajectory/index.js';
+import { derivedSeed } from '../../util/derived-seed.js';
 import type { ScoredRollout } from '../offline/rollout-batch.js';
 import type { Attempt } from './attempt.js';
 import { chooseQuestions, type Place } from './choose-questions.js';

@@ -1,6 +1,7 @@
 // One step of learning: whether there is enough for it, and the update. Commits nothing: that is the loop's.
 
-import { checkpointFolder, derivedSeed, type StepReport, type Trainer } from '../../training/index.js';
+import { checkpointFolder, type StepReport, type Trainer } from '../../training/index.js';
+import { derivedSeed } from '../../util/derived-seed.js';
 import type { Learned } from '../offline/learned.js';
 import { trainerVersions } from '../offline/sampling-version.js';
 import { stepWork } from '../offline/step-work.js';

@@ -11,7 +11,8 @@ import {
   type World,
   type WorldQuestion,
 } from '../../evaluation/index.js';
-import { derivedSeed, randomNumbers } from '../../training/index.js';
+import { randomNumbers } from '../../training/index.js';
+import { derivedSeed } from '../../util/derived-seed.js';
 import type { Script } from '../warm-start/scripts.js';
 import type { SeenPassage } from '../warm-start/support.js';
 

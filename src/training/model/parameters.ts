@@ -16,7 +16,8 @@ import {
   modulePath,
 } from '../../model/index.js';
 import type { TensorView } from '../../runtime/index.js';
-import { derivedSeed, randomNumbers } from '../random.js';
+import { derivedSeed } from '../../util/derived-seed.js';
+import { randomNumbers } from '../random.js';
 import type { Parameter } from '../training-model.js';
 
 /** Which linear layers get adapters, and how they begin. */

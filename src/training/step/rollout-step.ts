@@ -1,5 +1,6 @@
 // One step of reinforcement learning: advantages over all rollouts, then updates over mini-batches.
 
+import { derivedSeed } from '../../util/derived-seed.js';
 import {
   type AdvantageResult,
   addMetrics,
@@ -14,7 +15,7 @@ import {
   stopsEarly,
   summariseMetrics,
 } from '../algorithms/index.js';
-import { derivedSeed, randomNumbers, shuffledOrder } from '../random.js';
+import { randomNumbers, shuffledOrder } from '../random.js';
 import type { StepWork } from '../trainer/messages.js';
 import { type StepControl, scoreSequences, type TokenRows } from './accumulate.js';
 import { type UpdateReport, updateModel } from './guarded-update.js';

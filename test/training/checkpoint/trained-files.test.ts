@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describeDecoder, linearShape, readAdapter } from '../../../src/model/index.js';
 import {
-  derivedSeed,
   exportAdapter,
   type Parameter,
   randomNumbers,
@@ -12,6 +11,7 @@ import {
   type TrainedForm,
   writeTrained,
 } from '../../../src/training/index.js';
+import { derivedSeed } from '../../../src/util/derived-seed.js';
 import { openSafetensorsFile } from '../../../src/weights/index.js';
 
 const FIXTURES = join(__dirname, '..', '..', 'fixtures');

@@ -1,5 +1,6 @@
 import type { Example } from '../../../src/training/index.js';
-import { derivedSeed, randomNumbers } from '../../../src/training/index.js';
+import { randomNumbers } from '../../../src/training/index.js';
+import { derivedSeed } from '../../../src/util/derived-seed.js';
 
 /** Made-up trajectories over a small vocabulary: a prompt, sampled tokens, retrieved tokens, sampled tokens. */
 export function madeExamples(count: number, vocabSize: number, seed = 1): Example[] {

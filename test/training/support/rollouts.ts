@@ -1,11 +1,11 @@
 import {
   type AlgorithmSettings,
   algorithmSettings,
-  derivedSeed,
   randomNumbers,
   type StepWork,
   type TrainingSequence,
 } from '../../../src/training/index.js';
+import { derivedSeed } from '../../../src/util/derived-seed.js';
 import { madeExamples } from './examples.js';
 
 /** Made-up rollouts in groups of `groupSize`; the reward counts how often token 0 was sampled. */

@@ -4,7 +4,7 @@ import { type Generator, ONE_GREEDY_TOKEN } from '../../../engine/index.js';
 import { isPinned } from '../../../retrieval/index.js';
 import { fingerprintMatch } from '../../../reward/index.js';
 import { type Encoding, inlineEncoding, type RolloutRequest } from '../../../rollout/index.js';
-import { derivedSeed } from '../../../training/index.js';
+import { derivedSeed } from '../../../util/derived-seed.js';
 import { type IdleJob, type IdleRollouts, rollIdle } from '../idle-rollouts.js';
 import { sampledKl, scoreTokens } from '../score-tokens.js';
 import { GateAnswers, type GivenAnswer, givenAnswer } from './answers.js';
