@@ -12,11 +12,12 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { packageRoot } from '#searchloop/config/index.js';
-import { worldQuestions } from '#searchloop/evaluation/index.js';
-import { openTinyPlace, TINY_SETTINGS, TINY_TRAINING, type TinyPlace } from '#searchloop/loop/index.js';
 import { randomNumbers, readMetrics } from '#searchloop/training/index.js';
 import { canonicalJson, sha256File, sha256Hex } from '#searchloop/util/digest.js';
 import { printReport } from './report.js';
+import { openTinyPlace, TINY_SETTINGS, type TinyPlace } from './tiny-world/house.js';
+import { worldQuestions } from './tiny-world/questions.js';
+import { TINY_TRAINING } from './tiny-world/run.js';
 
 /** A killed run that ended before its moment came is started again with an earlier one, so often. */
 const MOST_DRAWS = 5;

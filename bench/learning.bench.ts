@@ -9,21 +9,16 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { packageRoot } from '#searchloop/config/index.js';
-import { createWorld } from '#searchloop/evaluation/index.js';
-import {
-  makeTinyWarmStart,
-  openTinyPlace,
-  runTiny,
-  TINY_TRAINING,
-  type TinyPlace,
-  tinyModelFolder,
-} from '#searchloop/loop/index.js';
 import { readMetrics } from '#searchloop/training/index.js';
 import { canonicalJson, sha256Hex } from '#searchloop/util/digest.js';
 import { curveMean, markdownTable, startOf, writeReport } from './learning/report.js';
 import { keepResult, type RunResult, readResult } from './learning/results.js';
 import { LEARNERS, VARIANTS, type Variant } from './learning/variants.js';
 import { type Figure, printReport } from './report.js';
+import { openTinyPlace, type TinyPlace, tinyModelFolder } from './tiny-world/house.js';
+import { runTiny, TINY_TRAINING } from './tiny-world/run.js';
+import { makeTinyWarmStart } from './tiny-world/warm-start.js';
+import { createWorld } from './tiny-world/world.js';
 
 const CURVE_QUESTIONS = 100;
 const FINAL_QUESTIONS = 400;

@@ -7,14 +7,16 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { packageRoot } from '#searchloop/config/index.js';
-import type { WorldQuestion } from '#searchloop/evaluation/index.js';
-import { type LoopStatus, TINY_TRAINING, type TinyPlace } from '#searchloop/loop/index.js';
+import type { LoopStatus } from '#searchloop/loop/index.js';
 import { live, readStretches, type Stretch } from './loop/episode.js';
 import { copiedAnswer, type Labelling, rightAnswer, wrongAnswer } from './loop/labels.js';
 import { type LoopPlace, openLoopPlace, openWorld } from './loop/place.js';
 import { markdownTable, putBetweenMarks, writeReport } from './loop/report.js';
 import { type PublishedVersion, publishedVersions, stepRewards } from './loop/versions.js';
 import { type Figure, printReport } from './report.js';
+import type { TinyPlace } from './tiny-world/house.js';
+import type { WorldQuestion } from './tiny-world/questions.js';
+import { TINY_TRAINING } from './tiny-world/run.js';
 
 /** Exact match of what is published must not fall below the start by more. */
 const MOST_HARM = 0.02;

@@ -1,7 +1,6 @@
 // Our engine as the benchmark sees it: through the product's own interface, sampling and threads included.
 
-import type { Generator, TurnOptions } from '#searchloop/engine/index.js';
-import { RAW_POLICY } from '#searchloop/engine/index.js';
+import { type Generator, RAW_POLICY, type TurnOptions } from '#searchloop/engine/index.js';
 import type { Timing } from '../rivals/process.js';
 
 /** Tokens that a sequence may run ahead while others are still being read in. */

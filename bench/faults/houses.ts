@@ -5,10 +5,10 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { homeFolder, loadConfig, packageRoot } from '#searchloop/config/index.js';
-import { worldQuestions } from '#searchloop/evaluation/index.js';
-import { openTinyPlace, TINY_SETTINGS } from '#searchloop/loop/index.js';
 import { ensureModel, preparePrecision } from '#searchloop/model/index.js';
 import type { Auditor } from '#searchloop/trajectory/index.js';
+import { openTinyPlace, TINY_SETTINGS } from '../tiny-world/house.js';
+import { worldQuestions } from '../tiny-world/questions.js';
 
 export interface AskedQuestion {
   readonly question: string;

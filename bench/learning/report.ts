@@ -3,9 +3,9 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { packageRoot } from '#searchloop/config/index.js';
-import type { CurvePoint } from '#searchloop/loop/index.js';
 import { type PlottedRun, plotRuns } from '#searchloop/training/index.js';
 import { writeFileAtomic } from '#searchloop/util/atomic-file.js';
+import type { CurvePoint } from '../tiny-world/run.js';
 import type { RunResult } from './results.js';
 import { LEARNERS, VARIANTS } from './variants.js';
 

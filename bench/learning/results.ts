@@ -2,9 +2,10 @@
 
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { CurvePoint, TinyFigures } from '#searchloop/loop/index.js';
 import type { MetricsRow } from '#searchloop/training/index.js';
 import { writeFileAtomic } from '#searchloop/util/atomic-file.js';
+import type { TinyFigures } from '../tiny-world/figures.js';
+import type { CurvePoint } from '../tiny-world/run.js';
 
 export interface RunResult {
   readonly variant: string;

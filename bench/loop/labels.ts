@@ -1,6 +1,7 @@
 // People who say, a while after an answer, what would have been right.
 
-import type { Question, WorldQuestion } from '#searchloop/evaluation/index.js';
+import type { Question } from '#searchloop/evaluation/index.js';
+import type { WorldQuestion } from '../tiny-world/questions.js';
 
 export interface Labelling<Asked extends Question> {
   /** What is said of an answer to the question by the n-th of the people; null: nothing. */

@@ -2,10 +2,11 @@
 
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type WorldQuestion, worldQuestions } from '#searchloop/evaluation/index.js';
-import { openTinyPlace, TINY_SETTINGS, TINY_TRAINING, type TinyPlace } from '#searchloop/loop/index.js';
 import { writeFileAtomic } from '#searchloop/util/atomic-file.js';
 import { sha256Hex } from '#searchloop/util/digest.js';
+import { openTinyPlace, TINY_SETTINGS, type TinyPlace } from '../tiny-world/house.js';
+import { type WorldQuestion, worldQuestions } from '../tiny-world/questions.js';
+import { TINY_TRAINING } from '../tiny-world/run.js';
 import { openKeys, questionLine, type ServedPlace, type Settings, writeSettings } from './served-place.js';
 
 /** Held-out questions by which versions are compared, unless told otherwise; an admin gave the others to the gate. */

@@ -5,16 +5,15 @@ import { cp, readdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   loopFolder,
-  openTinyHouse,
   type Receipt,
   readLoopState,
   receiptDocument,
   type StepReceipt,
-  type TinyFigures,
-  tinyFigures,
 } from '#searchloop/loop/index.js';
 import { openTrajectoryStore } from '#searchloop/trajectory/index.js';
 import { writeFileAtomic } from '#searchloop/util/atomic-file.js';
+import { type TinyFigures, tinyFigures } from '../tiny-world/figures.js';
+import { openTinyHouse } from '../tiny-world/house.js';
 import type { LoopPlace } from './place.js';
 import type { ServedPlace } from './served-place.js';
 

@@ -25,7 +25,6 @@ export type { AtK, SampledSet } from './sampled-report.js';
 export { holdsAnswer, isYesNo, shownPart } from './shown.js';
 export { chiSquareTail } from './special-functions.js';
 export { isValidation, PARTS, type Part, partOf, selectPart } from './split.js';
-export * from './tiny-world/index.js';
 export {
   chosenTranscripts,
   markdownTranscripts,

@@ -4,7 +4,6 @@
 
 export * from './offline/index.js';
 export * from './online/index.js';
-export * from './tiny-world/index.js';
 export { readWarmStart, type WarmStartLine } from './warm-start/line.js';
 export { makeWarmStart, type WarmStartOptions, type WarmStartSummary } from './warm-start/make.js';
 export { makeRivals, type RivalOptions } from './warm-start/make-rivals.js';

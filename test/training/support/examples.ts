@@ -1,5 +1,4 @@
-import type { Example } from '../../../src/training/index.js';
-import { randomNumbers } from '../../../src/training/index.js';
+import { type Example, randomNumbers } from '../../../src/training/index.js';
 import { derivedSeed } from '../../../src/util/derived-seed.js';
 
 /** Made-up trajectories over a small vocabulary: a prompt, sampled tokens, retrieved tokens, sampled tokens. */

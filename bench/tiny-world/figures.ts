@@ -1,8 +1,9 @@
 // How well a policy answers questions of the tiny world, greedy.
 
-import { evaluate, type QuestionResult, type WorldQuestion } from '../../evaluation/index.js';
-import { slotRunners } from '../offline/lock-step-rollouts.js';
+import { evaluate, type QuestionResult } from '#searchloop/evaluation/index.js';
+import { slotRunners } from '#searchloop/loop/index.js';
 import type { TinyHouse, TinyIndex } from './house.js';
+import type { WorldQuestion } from './questions.js';
 
 const METHOD = 'search-r1';
 

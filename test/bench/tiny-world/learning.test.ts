@@ -4,7 +4,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openTinyPlace, runTiny, type TinyPlace } from '../../../src/loop/index.js';
+import { openTinyPlace, type TinyPlace } from '../../../bench/tiny-world/house.js';
+import { runTiny } from '../../../bench/tiny-world/run.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'searchloop-tiny-'));
 let place: TinyPlace;

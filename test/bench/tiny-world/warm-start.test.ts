@@ -1,15 +1,14 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createWorld, lessonQuestions, writeTinyModelFiles } from '../../../src/evaluation/index.js';
-import {
-  GOOD_HABITS,
-  makeTinyWarmStart,
-  openTinyPlace,
-  TINY_RECIPE,
-  tinyModelFolder,
-  tinyTrajectories,
-} from '../../../src/loop/index.js';
+import { openTinyPlace, tinyModelFolder } from '../../../bench/tiny-world/house.js';
+import { writeTinyModelFiles } from '../../../bench/tiny-world/model.js';
+import { lessonQuestions } from '../../../bench/tiny-world/questions.js';
+import { TINY_RECIPE } from '../../../bench/tiny-world/recipe.js';
+import { GOOD_HABITS } from '../../../bench/tiny-world/teacher.js';
+import { tinyTrajectories } from '../../../bench/tiny-world/trajectories.js';
+import { makeTinyWarmStart } from '../../../bench/tiny-world/warm-start.js';
+import { createWorld } from '../../../bench/tiny-world/world.js';
 import { createTokenizer } from '../../../src/tokenizer/index.js';
 import { openSafetensorsFile } from '../../../src/weights/index.js';
 

@@ -1,9 +1,9 @@
 // The tiny model's tokenizer: every word of the world with the space before it, every protocol tag and the line ends
 // are one token; any other text is spelled in bytes. Written as the files that tokenizers are read from.
 
-import { loadPrompts } from '../../rollout/index.js';
-import { BYTE_CHARACTERS } from '../../tokenizer/index.js';
-import { PROTOCOL_TAGS } from '../../trajectory/index.js';
+import { loadPrompts } from '#searchloop/rollout/index.js';
+import { BYTE_CHARACTERS } from '#searchloop/tokenizer/index.js';
+import { PROTOCOL_TAGS } from '#searchloop/trajectory/index.js';
 import { QUESTION_FORMS, RELATIONS } from './relations.js';
 import { THOUGHT_WORDS } from './turns.js';
 import type { World } from './world.js';

@@ -1,15 +1,7 @@
-import {
-  createWorld,
-  isValidation,
-  lessonQuestions,
-  otherWorld,
-  partOf,
-  QUESTION_FORMS,
-  RELATIONS,
-  WORLD_SETTINGS,
-  worldPassages,
-  worldQuestions,
-} from '../../../src/evaluation/index.js';
+import { lessonQuestions, worldPassages, worldQuestions } from '../../../bench/tiny-world/questions.js';
+import { QUESTION_FORMS, RELATIONS } from '../../../bench/tiny-world/relations.js';
+import { createWorld, otherWorld, WORLD_SETTINGS } from '../../../bench/tiny-world/world.js';
+import { isValidation, partOf } from '../../../src/evaluation/index.js';
 
 const world = createWorld();
 const training = worldQuestions(world, 'training');

@@ -2,17 +2,11 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import {
-  answerTurn,
-  createWorld,
-  GIVE_UP,
-  lessonQuestions,
-  searchTurn,
-  TINY_WORLD_PROMPT,
-  worldPassages,
-  worldQuestions,
-  writeTinyModelFiles,
-} from '../../../src/evaluation/index.js';
+import { writeTinyModelFiles } from '../../../bench/tiny-world/model.js';
+import { lessonQuestions, worldPassages, worldQuestions } from '../../../bench/tiny-world/questions.js';
+import { TINY_WORLD_PROMPT } from '../../../bench/tiny-world/tokenizer.js';
+import { answerTurn, GIVE_UP, searchTurn } from '../../../bench/tiny-world/turns.js';
+import { createWorld } from '../../../bench/tiny-world/world.js';
 import { loadPrompts } from '../../../src/rollout/index.js';
 import { createTokenizer, type Tokenizer } from '../../../src/tokenizer/index.js';
 import { PROTOCOL_TAGS } from '../../../src/trajectory/index.js';

@@ -3,9 +3,9 @@
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { buildIndex, type Embedder, type PassageInput, type Retriever } from '../../retrieval/index.js';
-import { writeFileAtomic } from '../../util/atomic-file.js';
-import { sha256Hex } from '../../util/digest.js';
+import { buildIndex, type Embedder, type PassageInput, type Retriever } from '#searchloop/retrieval/index.js';
+import { writeFileAtomic } from '#searchloop/util/atomic-file.js';
+import { sha256Hex } from '#searchloop/util/digest.js';
 import { worldPassages } from './questions.js';
 import type { World } from './world.js';
 

@@ -1,8 +1,8 @@
 // The trainer of the tiny world, in float32: what it trains is what the engine computes with.
 
-import type { StoredModel } from '../../model/index.js';
-import { openTrainer, type RunSettings, type Trainer } from '../../training/index.js';
-import type { RunFolder } from '../offline/run-folder.js';
+import type { RunFolder } from '#searchloop/loop/index.js';
+import type { StoredModel } from '#searchloop/model/index.js';
+import { openTrainer, type RunSettings, type Trainer } from '#searchloop/training/index.js';
 
 export interface TinyTrainerParts {
   readonly home: string;

@@ -1,20 +1,16 @@
 // The tiny world ready for use: its model imported, its indexes built, its engine running.
 
 import { join } from 'node:path';
-import { type Config, loadConfig, packageRoot } from '../../config/index.js';
-import { createEngine, type Engine } from '../../engine/index.js';
-import {
-  buildWorldIndexes,
-  createWorld,
-  emptyRetriever,
-  TINY_WORLD_PROMPT,
-  type World,
-} from '../../evaluation/index.js';
-import { importModel, openModel, preparePrecision, type StoredModel } from '../../model/index.js';
-import { createRetriever, type Retriever } from '../../retrieval/index.js';
-import { inlineEncoding, loadPrompts } from '../../rollout/index.js';
-import { createTokenizer, type Tokenizer } from '../../tokenizer/index.js';
-import type { RolloutParts } from '../offline/lock-step-rollouts.js';
+import { type Config, loadConfig, packageRoot } from '#searchloop/config/index.js';
+import { createEngine, type Engine } from '#searchloop/engine/index.js';
+import type { RolloutParts } from '#searchloop/loop/index.js';
+import { importModel, openModel, preparePrecision, type StoredModel } from '#searchloop/model/index.js';
+import { createRetriever, type Retriever } from '#searchloop/retrieval/index.js';
+import { inlineEncoding, loadPrompts } from '#searchloop/rollout/index.js';
+import { createTokenizer, type Tokenizer } from '#searchloop/tokenizer/index.js';
+import { buildWorldIndexes, emptyRetriever } from './indexes.js';
+import { TINY_WORLD_PROMPT } from './tokenizer.js';
+import { createWorld, type World } from './world.js';
 
 export const TINY_MODEL_ID = 'tiny-world';
 

@@ -1,20 +1,14 @@
 // The teacher of the tiny world: it knows the right way and leaves it by habit, so that the policy that learns from
 // it can do every step and does many of them wrong.
 
-import {
-  answerTurn,
-  GIVE_UP,
-  type KnownFact,
-  RELATIONS,
-  type RelationName,
-  searchTurn,
-  type World,
-  type WorldQuestion,
-} from '../../evaluation/index.js';
-import { randomNumbers } from '../../training/index.js';
-import { derivedSeed } from '../../util/derived-seed.js';
-import type { Script } from '../warm-start/scripts.js';
-import type { SeenPassage } from '../warm-start/support.js';
+import type { Script } from '#searchloop/loop/warm-start/scripts.js';
+import type { SeenPassage } from '#searchloop/loop/warm-start/support.js';
+import { randomNumbers } from '#searchloop/training/index.js';
+import { derivedSeed } from '#searchloop/util/derived-seed.js';
+import type { WorldQuestion } from './questions.js';
+import { RELATIONS, type RelationName } from './relations.js';
+import { answerTurn, GIVE_UP, type KnownFact, searchTurn } from './turns.js';
+import type { World } from './world.js';
 
 /** Chances in [0, 1] of leaving the right way. */
 export interface Habits {

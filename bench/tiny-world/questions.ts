@@ -1,10 +1,9 @@
 // Questions about the world, and the passages that answer them.
 
-import type { PassageInput } from '../../retrieval/index.js';
-import { shuffledOrder } from '../../training/index.js';
-import { derivedSeed } from '../../util/derived-seed.js';
-import type { Question } from '../questions.js';
-import { partOf } from '../split.js';
+import { partOf, type Question } from '#searchloop/evaluation/index.js';
+import type { PassageInput } from '#searchloop/retrieval/index.js';
+import { shuffledOrder } from '#searchloop/training/index.js';
+import { derivedSeed } from '#searchloop/util/derived-seed.js';
 import { fill, QUESTION_FORMS, type QuestionForm, RELATIONS, type RelationName } from './relations.js';
 import type { Fact, World, WorldPart } from './world.js';
 
@@ -34,7 +33,7 @@ export function worldPassages(world: World, parts: readonly WorldPart[]): Passag
 
 /**
  * The questions of a part that runs ask, in a shuffled order in which their forms take turns while they last. Their
- * ids are such that the split of `split.ts` puts them into the same part.
+ * ids are such that `partOf` puts them into the same part.
  */
 export function worldQuestions(world: World, part: WorldPart): WorldQuestion[] {
   const shuffled = shuffledQuestions(world, part);

@@ -1,8 +1,8 @@
 // A training run in the tiny world: from the warm start, by any algorithm, with its curve on held-out questions.
 
 import { join } from 'node:path';
-import { worldQuestions } from '../../evaluation/index.js';
-import { scoreRecord } from '../../reward/index.js';
+import { LockStepRollouts, openRun, type RunFolder, runIdentity, trainRl } from '#searchloop/loop/index.js';
+import { scoreRecord } from '#searchloop/reward/index.js';
 import {
   type AlgorithmName,
   type RunSettings,
@@ -11,13 +11,10 @@ import {
   type StepReport,
   type Trainer,
   type TrainingSequence,
-} from '../../training/index.js';
-import { runIdentity } from '../offline/identity.js';
-import { LockStepRollouts } from '../offline/lock-step-rollouts.js';
-import { openRun, type RunFolder } from '../offline/run-folder.js';
-import { trainRl } from '../offline/train-rl.js';
+} from '#searchloop/training/index.js';
 import { type TinyFigures, tinyFigures } from './figures.js';
 import { openTinyHouse, type TinyHouse, type TinyIndex, type TinyPlace } from './house.js';
+import { worldQuestions } from './questions.js';
 import { openTinyTrainer } from './trainer.js';
 
 const METHOD = 'search-r1';

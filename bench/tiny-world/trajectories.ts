@@ -1,26 +1,21 @@
 // Trajectories of the tiny world's teacher, through real rollouts.
 
-import type { Config } from '../../config/index.js';
-import type { EngineInfo } from '../../engine/index.js';
-import {
-  END_TOKEN,
-  lessonQuestions,
-  otherWorld,
-  type World,
-  type WorldQuestion,
-  wordRetriever,
-  worldPassages,
-} from '../../evaluation/index.js';
-import type { StoredModel } from '../../model/index.js';
-import { createRetriever, type Retriever } from '../../retrieval/index.js';
-import { inlineEncoding, loadPrompts } from '../../rollout/index.js';
-import { createTokenizer, type Tokenizer } from '../../tokenizer/index.js';
-import { type Example, randomNumbers } from '../../training/index.js';
-import type { TrajectoryRecord } from '../../trajectory/index.js';
-import { derivedSeed } from '../../util/derived-seed.js';
-import { type TeachingHouse, teach, teacherOf } from '../warm-start/teach.js';
+import type { Config } from '#searchloop/config/index.js';
+import type { EngineInfo } from '#searchloop/engine/index.js';
+import { type TeachingHouse, teach, teacherOf } from '#searchloop/loop/warm-start/teach.js';
+import type { StoredModel } from '#searchloop/model/index.js';
+import { createRetriever, type Retriever } from '#searchloop/retrieval/index.js';
+import { inlineEncoding, loadPrompts } from '#searchloop/rollout/index.js';
+import { createTokenizer, type Tokenizer } from '#searchloop/tokenizer/index.js';
+import { type Example, randomNumbers } from '#searchloop/training/index.js';
+import type { TrajectoryRecord } from '#searchloop/trajectory/index.js';
+import { derivedSeed } from '#searchloop/util/derived-seed.js';
+import { wordRetriever } from './indexes.js';
+import { lessonQuestions, type WorldQuestion, worldPassages } from './questions.js';
 import type { TinyRecipe, TinyStage } from './recipe.js';
 import { tinyScript } from './teacher.js';
+import { END_TOKEN } from './tokenizer.js';
+import { otherWorld, type World } from './world.js';
 
 /** Lessons that run side by side, and that share a world where each has another. */
 const LESSONS_AT_ONCE = 64;

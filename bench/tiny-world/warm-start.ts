@@ -3,23 +3,19 @@
 
 import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { loadConfig } from '../../config/index.js';
-import {
-  buildWorldIndexes,
-  type World,
-  writeRandomModel,
-  writeTinyModelFiles,
-} from '../../evaluation/index.js';
-import { importModel, type StoredModel } from '../../model/index.js';
-import { type Example, runSettings, type StepReport } from '../../training/index.js';
-import { canonicalJson, sha256Hex } from '../../util/digest.js';
-import { openSafetensorsFile, writeSafetensors } from '../../weights/index.js';
-import { openRun } from '../offline/run-folder.js';
-import { trainSft } from '../offline/train-sft.js';
+import { loadConfig } from '#searchloop/config/index.js';
+import { openRun, trainSft } from '#searchloop/loop/index.js';
+import { importModel, type StoredModel } from '#searchloop/model/index.js';
+import { type Example, runSettings, type StepReport } from '#searchloop/training/index.js';
+import { canonicalJson, sha256Hex } from '#searchloop/util/digest.js';
+import { openSafetensorsFile, writeSafetensors } from '#searchloop/weights/index.js';
 import { TINY_SETTINGS } from './house.js';
+import { buildWorldIndexes } from './indexes.js';
+import { writeRandomModel, writeTinyModelFiles } from './model.js';
 import { TINY_RECIPE, type TinyRecipe, type TinyStage } from './recipe.js';
 import { openTinyTrainer } from './trainer.js';
 import { tinyTrajectories } from './trajectories.js';
+import type { World } from './world.js';
 
 export interface TinyWarmStartOptions {
   readonly world: World;
