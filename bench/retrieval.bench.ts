@@ -14,13 +14,13 @@ import {
   buildIndex,
   createRetriever,
   type Embedder,
-  exactSearch,
   HnswIndex,
   type IndexManifest,
   locateEncoder,
   openParallelEmbedder,
 } from '#searchloop/retrieval/index.js';
 import { type Figure, percentile, printReport } from './report.js';
+import { exactSearch } from './retrieval/exact-search.js';
 
 const DIMENSION = 384;
 const GIB = 2 ** 30;

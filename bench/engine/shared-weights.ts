@@ -20,7 +20,7 @@ const MODULES: Readonly<Record<LinearModule, { peft: string; gguf: string }>> = 
   down: { peft: 'mlp.down_proj', gguf: 'ffn_down' },
 };
 
-export const RANK = 16;
+const RANK = 16;
 
 /**
  * Writes the model as llama.cpp reads it, matrices in Q8_0 with the very values that our q8 engine uses (the

@@ -5,8 +5,8 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-export const LLAMA_CPP_PYTHON = '0.3.36';
-export const NODE_LLAMA_CPP = '3.21.1';
+const LLAMA_CPP_PYTHON = '0.3.36';
+const NODE_LLAMA_CPP = '3.21.1';
 
 export function must(
   command: string,

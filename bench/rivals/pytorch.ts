@@ -10,7 +10,7 @@ import { packageRoot } from '#searchloop/config/index.js';
 import { must } from './install.js';
 
 export const PYTORCH = '2.15.0';
-export const TRANSFORMERS = '5.24.0';
+const TRANSFORMERS = '5.24.0';
 export const PEFT = '0.21.2';
 
 /** What PyTorch, transformers, PEFT and accelerate import on a CPU. */

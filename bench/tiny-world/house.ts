@@ -12,7 +12,7 @@ import { buildWorldIndexes, emptyRetriever } from './indexes.js';
 import { TINY_WORLD_PROMPT } from './tokenizer.js';
 import { createWorld, type World } from './world.js';
 
-export const TINY_MODEL_ID = 'tiny-world';
+const TINY_MODEL_ID = 'tiny-world';
 
 /** Where the warm start lies that comes with the project. */
 export const tinyModelFolder = (): string => join(packageRoot, 'models', TINY_MODEL_ID);

@@ -10,7 +10,7 @@ import { worldPassages } from './questions.js';
 import type { World } from './world.js';
 
 /** Names of the index folders. */
-export const WORLD_INDEXES = { all: 'tiny-world', training: 'tiny-world-training' } as const;
+const WORLD_INDEXES = { all: 'tiny-world', training: 'tiny-world-training' } as const;
 
 const DIMENSION = 8;
 

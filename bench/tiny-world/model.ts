@@ -17,7 +17,7 @@ export interface TinyModelShape {
   readonly maxPositions: number;
 }
 
-export const TINY_MODEL_SHAPE: TinyModelShape = {
+const TINY_MODEL_SHAPE: TinyModelShape = {
   hiddenSize: 128,
   intermediateSize: 512,
   layers: 4,

@@ -18,7 +18,7 @@ export interface WorldQuestion extends Question {
 const slug = (text: string): string => text.replaceAll(' ', '-');
 
 /** One passage a fact. */
-export function passageOfFact({ subject, relation, object }: Fact): PassageInput {
+function passageOfFact({ subject, relation, object }: Fact): PassageInput {
   return {
     id: `${slug(subject)}.${relation}`,
     title: subject,

@@ -20,7 +20,7 @@ const FIRST_RETENTION_MS = 60_000;
 const RETENTION_EVERY_MS = 3_600_000;
 
 /** Null for kind `none`. */
-export function storageOf(config: Pick<Config, 'store' | 'paths'>): StorageSettings | null {
+function storageOf(config: Pick<Config, 'store' | 'paths'>): StorageSettings | null {
   const { kind, path, url } = config.store;
   if (kind === 'none') return null;
   if (kind === 'postgres') return { kind, url: url as string };

@@ -73,7 +73,7 @@ function digestOfQuestions(results: readonly QuestionResult[]): string {
 }
 
 /** By name of the set. */
-export function groupBySet(results: readonly QuestionResult[]): Map<string, QuestionResult[]> {
+function groupBySet(results: readonly QuestionResult[]): Map<string, QuestionResult[]> {
   const groups = new Map<string, QuestionResult[]>();
   for (const result of results) {
     const group = groups.get(result.dataset);

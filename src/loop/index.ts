@@ -4,8 +4,8 @@
 
 export * from './offline/index.js';
 export * from './online/index.js';
-export { readWarmStart, type WarmStartLine } from './warm-start/line.js';
+export { readWarmStart } from './warm-start/line.js';
 export { makeWarmStart, type WarmStartOptions, type WarmStartSummary } from './warm-start/make.js';
-export { makeRivals, type RivalOptions } from './warm-start/make-rivals.js';
+export { makeRivals } from './warm-start/make-rivals.js';
 export type { TeachingHouse } from './warm-start/teach.js';
 export { transcriptOf } from './warm-start/transcript.js';

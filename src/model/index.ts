@@ -2,22 +2,8 @@
 // Weights of any supported source in; checked graphs with their weights files out.
 // Never runs a graph, never schedules a sequence.
 
-export {
-  type Adapter,
-  type AdapterModule,
-  LARGEST_ADAPTER_WEIGHT,
-  modulePath,
-  type ReadAdapterOptions,
-  readAdapter,
-} from './adapter.js';
+export { type Adapter, LARGEST_ADAPTER_WEIGHT, modulePath, readAdapter } from './adapter.js';
 export { type AdapterConfig, rankAndScale, readAdapterConfig } from './adapter-config.js';
-export {
-  ADAPTER_GROUPS,
-  type AdapterGroup,
-  GROUP_MODULES,
-  type GroupShape,
-  groupShape,
-} from './adapter-groups.js';
 export {
   type AdapterLayout,
   adapterLayout,
@@ -25,14 +11,9 @@ export {
   type LayoutData,
   layOutAdapters,
 } from './adapter-layout.js';
-export { type CacheSample, cacheSteps } from './cache-steps.js';
-export type { DecoderArchitecture, DecoderConfig, RopeScaling } from './decoder-config.js';
-export {
-  type BuildDecoderOptions,
-  buildDecoderGraphs,
-  type EngineGraphs,
-  type StepFiles,
-} from './decoder-graphs.js';
+export { cacheSteps } from './cache-steps.js';
+export type { DecoderArchitecture, DecoderConfig } from './decoder-config.js';
+export type { EngineGraphs, StepFiles } from './decoder-graphs.js';
 export {
   type DecoderWeights,
   decoderWeights,
@@ -45,25 +26,21 @@ export {
   type ModelPart,
 } from './decoder-weights.js';
 export type { GraphPrecision } from './decoder-weights-file.js';
-export { type DecoderSource, describeDecoder } from './describe-decoder.js';
+export { describeDecoder } from './describe-decoder.js';
 export { describeEncoder } from './describe-encoder.js';
-export type { EncoderConfig, Pooling } from './encoder-config.js';
-export { type BuildEncoderOptions, buildEncoderGraph, type EncoderGraph } from './encoder-graphs.js';
-export { type EncoderWeights, encoderWeights } from './encoder-weights.js';
+export { buildEncoderGraph, type EncoderGraph } from './encoder-graphs.js';
+export { encoderWeights } from './encoder-weights.js';
 export { quantisedLinear, quantisedValues } from './quantised-values.js';
 export { type RopeTables, ropeFrequencies, ropeTables } from './rope.js';
 export {
   ensureModel,
   type GivenConventions,
-  type ImportOptions,
   importManifest,
   importModel,
   listModels,
   type ModelRecord,
   openModel,
-  type PrepareOptions,
   preparePrecision,
-  type RecordFile,
   removeModel,
   type StoredModel,
   verifyModel,

@@ -11,7 +11,7 @@ export interface LocalRetrieverOptions extends Omit<SearchWorkerData, 'encoder'>
   readonly timeoutMs: number;
 }
 
-export const MAX_K = 1000;
+const MAX_K = 1000;
 
 /**
  * Opens an index in a worker thread of its own. When that thread dies, running searches fail with

@@ -11,7 +11,5 @@ export {
 export type * from './events.js';
 export { adapterFor } from './live-adapter.js';
 export { METHODS } from './methods/index.js';
-export { loadPrompts, type Prompt, type PromptSet, parsePrompt } from './prompt-file.js';
-export { parseAction } from './protocol-reader.js';
+export { loadPrompts } from './prompt-file.js';
 export { createRolloutRunner, type RolloutRunner, type RolloutRunnerOptions } from './runner.js';
-export type { Action } from './turn-reader.js';

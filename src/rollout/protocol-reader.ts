@@ -137,14 +137,3 @@ function searchAction(content: readonly TokenRun[], queryTokens: number): Action
     return { kind: 'invalid', reason: `the query has ${tokens} tokens, more than ${queryTokens}` };
   return { kind: 'search', query };
 }
-
-/**
- * The action in one turn's sampled text. Pure: text in, action out; what stands beyond the first closing tag
- * is not looked at. Without tokens to count, every query counts as one.
- */
-export function parseAction(sampledText: string, options: { readonly search?: boolean } = {}): Action {
-  const reader = createProtocolReader({ search: options.search ?? true, live: false, queryTokens: 1 });
-  reader.push({ text: sampledText, first: 0, last: 0 });
-  reader.end(false);
-  return reader.action;
-}

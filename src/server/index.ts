@@ -2,5 +2,5 @@
 // Request bodies in; OpenAI-shaped answers, events and errors out.
 // Never runs a model, never blocks its thread, never logs what was asked.
 
-export type { Part, Policy, RolloutRunner, ServerOptions, ServerParts } from './context.js';
-export { createServer, type SearchloopServer } from './server.js';
+export type { Part, Policy } from './context.js';
+export { createServer } from './server.js';

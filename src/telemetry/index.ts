@@ -2,4 +2,4 @@
 // Takes names, counts, times and codes.
 // Never a question, a passage, an answer or a key.
 
-export { createLogger, type Logger, type LogLevel } from './logger.js';
+export { createLogger, type Logger } from './logger.js';

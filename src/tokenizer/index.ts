@@ -6,4 +6,4 @@ export { BYTE_CHARACTERS } from './byte-alphabet.js';
 export { createTokenizer, type TokenizerSource } from './create-tokenizer.js';
 export { tokenizerFromGguf } from './gguf-vocabulary.js';
 export { createStopMatcher, type StopMatcher } from './stop-matcher.js';
-export type * from './tokenizer.js';
+export type { ChatMessage, Detokenizer, Tokenizer } from './tokenizer.js';

@@ -20,7 +20,7 @@ const UNWANTED = /(?![\t\n\r\u0890\u0891\u08e2\u{110cd}\u{13430}-\u{1343f}])[\p{
  * Lower case one character at a time. JavaScript alone writes a capital sigma at the end of a word as final sigma,
  * which the vocabularies were not made with.
  */
-export const lowerCase: Normalize = (text) => text.replaceAll('\u03a3', '\u03c3').toLowerCase();
+const lowerCase: Normalize = (text) => text.replaceAll('\u03a3', '\u03c3').toLowerCase();
 
 /** Marks in a row beyond which a run is normalised in parts. No writing system comes near it. */
 const MARKS_AT_ONCE = 256;

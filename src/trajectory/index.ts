@@ -9,36 +9,15 @@ export {
   trailingSpaceLength,
   trimSpace,
 } from './answer.js';
-export { type AuditFault, type AuditRule, audit } from './audit.js';
-export {
-  createTrajectoryBuilder,
-  type SampledSpan,
-  type TrajectoryBuilder,
-  type TrajectoryBuilderOptions,
-  type TrajectoryFields,
-} from './builder.js';
-export {
-  type ExportLine,
-  exportLine,
-  exportText,
-  type ImportedTrajectory,
-  importLine,
-} from './export/line.js';
-export { insideInformation } from './information.js';
+export { audit } from './audit.js';
+export { createTrajectoryBuilder, type TrajectoryBuilder } from './builder.js';
+export { exportLine, exportText, importLine } from './export/line.js';
 export {
   type ObservationRecord,
-  type SearchRecord,
   type TokenOrigin,
   type TrajectoryRecord,
   type TrajectoryStop,
   trajectoryRecordSchema,
-  type VersionSpan,
 } from './record.js';
-export {
-  createSampledText,
-  PROTOCOL_TAGS,
-  type ProtocolTag,
-  type SampledText,
-  sampledText,
-} from './sampled-text.js';
+export { createSampledText, PROTOCOL_TAGS, type ProtocolTag, sampledText } from './sampled-text.js';
 export * from './store/index.js';

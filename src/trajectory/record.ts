@@ -94,7 +94,6 @@ type Unchanging<Value> = Value extends object
   : Value;
 
 export type TokenOrigin = z.infer<typeof tokenOriginSchema>;
-export type VersionSpan = Unchanging<z.infer<typeof versionSpanSchema>>;
 export type SearchRecord = Unchanging<z.infer<typeof searchSchema>>;
 export type ObservationRecord = Unchanging<z.infer<typeof observationSchema>>;
 export type TrajectoryStop = z.infer<typeof stopSchema>;

@@ -112,7 +112,7 @@ export type WheelSource = z.infer<typeof wheelSourceSchema>;
 export type EmbedderConventions = z.infer<typeof embedderSchema>;
 
 /** Folder of the manifests that come with the project. */
-export const manifestsFolder = join(packageRoot, 'models');
+const manifestsFolder = join(packageRoot, 'models');
 
 /** @throws {FileFormatError} naming file and field */
 export const readManifest = (path: string): ModelManifest => readJsonFileSync(path, manifestSchema);

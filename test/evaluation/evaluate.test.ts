@@ -5,20 +5,20 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { configSchema } from '../../src/config/index.js';
+import type { EvaluationOptions } from '../../src/evaluation/evaluate.js';
+import { readSettings } from '../../src/evaluation/folder.js';
 import {
   chosenTranscripts,
-  type EvaluationOptions,
   evaluate,
   markdownReport,
   markdownTranscripts,
   type Question,
   readResults,
-  readSettings,
   readTranscripts,
   reportOf,
-  type StoredTranscript,
   settingsDigest,
 } from '../../src/evaluation/index.js';
+import type { StoredTranscript } from '../../src/evaluation/transcript.js';
 import {
   createRolloutRunner,
   inlineEncoding,

@@ -1,4 +1,5 @@
-import { holdsAnswer, isYesNo, shownPart } from '../../src/evaluation/index.js';
+import { isYesNo, shownPart } from '../../src/evaluation/index.js';
+import { holdsAnswer } from '../../src/evaluation/shown.js';
 
 test('the shown part of a passage is the beginning that the observation holds', () => {
   const text = 'Lisbon is the capital of Portugal. It lies on the river Tagus.';

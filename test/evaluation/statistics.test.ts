@@ -1,15 +1,10 @@
 // Against stored values (scipy, numpy), and what must hold for any input.
 
 import fc from 'fast-check';
-import {
-  expectedMajAtK,
-  fitLogLogLine,
-  fitPowerLaw,
-  mcnemar,
-  meanInterval,
-  pairedDifference,
-  passAtK,
-} from '../../src/evaluation/index.js';
+import { meanInterval, pairedDifference } from '../../src/evaluation/index.js';
+import { mcnemar } from '../../src/evaluation/mcnemar.js';
+import { fitLogLogLine, fitPowerLaw } from '../../src/evaluation/power-law.js';
+import { expectedMajAtK, passAtK } from '../../src/evaluation/repeated.js';
 import { exactMatch } from '../../src/reward/index.js';
 import { fixture } from '../support/fixtures.js';
 

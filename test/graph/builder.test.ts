@@ -1,4 +1,5 @@
-import { GraphBuilder, type Shape, type Value } from '../../src/graph/index.js';
+import type { Shape } from '../../src/graph/dimension.js';
+import { GraphBuilder, type Value } from '../../src/graph/index.js';
 
 /** A graph of one node; the function adds it to inputs of these shapes. */
 function apply(shapes: readonly Shape[], add: (graph: GraphBuilder, inputs: Value[]) => Value): Value {

@@ -1,4 +1,5 @@
-import { GraphBuilder, gradients, type OpType, type Value } from '../../src/graph/index.js';
+import { GraphBuilder, gradients, type Value } from '../../src/graph/index.js';
+import type { OpType } from '../../src/graph/op-type.js';
 import { OPS } from '../../src/graph/ops/index.js';
 import { type Case, differences } from './support/central-differences.js';
 import { openGraph } from './support/run-graph.js';

@@ -1,4 +1,6 @@
-import { type Graph, GraphBuilder, type GraphNode, type Value, verify } from '../../src/graph/index.js';
+import type { GraphNode } from '../../src/graph/graph.js';
+import { type Graph, GraphBuilder, type Value } from '../../src/graph/index.js';
+import { verify } from '../../src/graph/verify.js';
 
 function sample(): Graph {
   const graph = new GraphBuilder('sample');

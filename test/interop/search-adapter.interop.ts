@@ -8,12 +8,8 @@ import { configSchema, homeFolder, loadConfig } from '../../src/config/index.js'
 import { createEngine, type Engine, RAW_POLICY } from '../../src/engine/index.js';
 import { ensureModel, preparePrecision } from '../../src/model/index.js';
 import type { Retriever } from '../../src/retrieval/index.js';
-import {
-  createRolloutRunner,
-  loadPrompts,
-  parsePrompt,
-  type RolloutRunner,
-} from '../../src/rollout/index.js';
+import { createRolloutRunner, loadPrompts, type RolloutRunner } from '../../src/rollout/index.js';
+import { parsePrompt } from '../../src/rollout/prompt-file.js';
 import { createTokenizer, type Tokenizer } from '../../src/tokenizer/index.js';
 import { audit, type TrajectoryRecord } from '../../src/trajectory/index.js';
 import { collect, doneOf } from '../support/rollout-kit.js';

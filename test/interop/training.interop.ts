@@ -6,13 +6,9 @@ import { join } from 'node:path';
 import { importModel, readAdapter, type StoredModel } from '../../src/model/index.js';
 import { openRuntime } from '../../src/runtime/index.js';
 import { createTokenizer } from '../../src/tokenizer/index.js';
-import {
-  exportGguf,
-  exportSafetensors,
-  openDecoderWeights,
-  openTrainingModel,
-  writeTrained,
-} from '../../src/training/index.js';
+import { writeTrained } from '../../src/training/checkpoint/trained-files.js';
+import { exportGguf, exportSafetensors, openDecoderWeights } from '../../src/training/index.js';
+import { openTrainingModel } from '../../src/training/model/open-training-model.js';
 import { askPython } from './support/python.js';
 
 const FIXTURES = join(__dirname, '..', 'fixtures');

@@ -1,9 +1,9 @@
+import type { Pooling } from '../../src/model/encoder-config.js';
 import {
   buildEncoderGraph,
   describeEncoder,
   type EncoderGraph,
   encoderWeights,
-  type Pooling,
 } from '../../src/model/index.js';
 import { openWeights } from '../../src/weights/index.js';
 import { embedRows, openEncoder } from './support/encoder-runner.js';

@@ -1,12 +1,19 @@
 import fc from 'fast-check';
-import { parseAction } from '../../src/rollout/index.js';
 import { createProtocolReader } from '../../src/rollout/protocol-reader.js';
-import type { TurnReader } from '../../src/rollout/turn-reader.js';
+import type { Action, TurnReader } from '../../src/rollout/turn-reader.js';
 import { createWholeReader } from '../../src/rollout/whole-reader.js';
 import { PROTOCOL_TAGS } from '../../src/trajectory/index.js';
 
-describe('parseAction', () => {
-  const cases: [string, ReturnType<typeof parseAction>][] = [
+/** The action of a turn that was sampled in one piece. Without tokens to count, a query counts as one. */
+function parseAction(sampledText: string, { search = true } = {}): Action {
+  const reader = createProtocolReader({ search, live: false, queryTokens: 1 });
+  reader.push({ text: sampledText, first: 0, last: 0 });
+  reader.end(false);
+  return reader.action;
+}
+
+describe('the action of a turn', () => {
+  const cases: [string, Action][] = [
     ['<search>q</search>', { kind: 'search', query: 'q' }],
     ['<search> \n two words\t</search>', { kind: 'search', query: 'two words' }],
     ['<think>x</think>\n<search>q</search> more', { kind: 'search', query: 'q' }],
@@ -131,7 +138,7 @@ describe.each(READERS)('reader: %s', (_name, create) => {
   });
 });
 
-test('the protocol reader agrees with the pure parser', () => {
+test('a turn in pieces has the action of the turn in one', () => {
   fc.assert(
     fc.property(fragments, fc.boolean(), (parts, live) => {
       const reader = createProtocolReader({ search: true, live, queryTokens: 1 });

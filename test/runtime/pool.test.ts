@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { CancelledError, InvalidInputError, UnavailableError } from '../../src/errors.js';
-import { type PoolOptions, startPool, type TaskPool } from '../../src/runtime/index.js';
+import { startPool, type TaskPool } from '../../src/runtime/index.js';
+import type { PoolOptions } from '../../src/runtime/pool.js';
 import { FLOAT32, writeGraph } from './support/onnx-file.js';
 
 type Task = { action: string; value?: number; to?: number; ms?: number; graph?: string };

@@ -5,11 +5,11 @@ import type { Retriever } from '../../src/retrieval/index.js';
 import {
   createRolloutRunner,
   loadPrompts,
-  type PromptSet,
   type Rollout,
   type RolloutEvent,
   type RolloutRequest,
 } from '../../src/rollout/index.js';
+import type { PromptSet } from '../../src/rollout/prompt-file.js';
 import { audit, type TrajectoryRecord } from '../../src/trajectory/index.js';
 import { createMemoryRetriever } from './memory-retriever.js';
 import { createPieceTokenizer, type PieceTokenizer } from './piece-tokenizer.js';

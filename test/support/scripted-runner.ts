@@ -42,7 +42,7 @@ export interface ScriptedRunner {
 
 export const PROMPT_TOKENS = 7;
 export const CACHED_TOKENS = 2;
-export const VERSION = 'base';
+const VERSION = 'base';
 
 export function passage(id: string, title: string, text: string, score = 0.5): Passage {
   return { id, title, text, score };

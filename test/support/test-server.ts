@@ -3,7 +3,8 @@
 import { loadConfig } from '../../src/config/index.js';
 import type { AdapterInfo, EngineInfo } from '../../src/engine/index.js';
 import type { Passage, Retriever } from '../../src/retrieval/index.js';
-import { createServer, type Policy, type ServerOptions, type ServerParts } from '../../src/server/index.js';
+import type { ServerOptions, ServerParts } from '../../src/server/context.js';
+import { createServer, type Policy } from '../../src/server/index.js';
 import { createLogger } from '../../src/telemetry/index.js';
 import { type Script, type ScriptedRunner, scriptedRunner } from './scripted-runner.js';
 

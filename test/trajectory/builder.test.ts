@@ -1,9 +1,7 @@
 import { IntegrityError } from '../../src/errors.js';
-import {
-  createTrajectoryBuilder,
-  insideInformation,
-  type TrajectoryFields,
-} from '../../src/trajectory/index.js';
+import type { TrajectoryFields } from '../../src/trajectory/builder.js';
+import { createTrajectoryBuilder } from '../../src/trajectory/index.js';
+import { insideInformation } from '../../src/trajectory/information.js';
 import { createPieceTokenizer } from '../support/piece-tokenizer.js';
 
 const tokenizer = createPieceTokenizer();

@@ -5,7 +5,7 @@ import {
   floatToHalf,
   halfBytesToFloat,
   halfToFloat,
-} from '../../src/weights/index.js';
+} from '../../src/weights/half.js';
 
 const float32 = fc.float({ noNaN: true });
 

@@ -2,13 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { FileFormatError, NotFoundError } from '../../src/errors.js';
-import {
-  findManifest,
-  type ModelManifest,
-  manifestIds,
-  manifestSchema,
-  shippedAdapter,
-} from '../../src/weights/index.js';
+import { findManifest, type ModelManifest, manifestIds, shippedAdapter } from '../../src/weights/index.js';
+import { manifestSchema } from '../../src/weights/manifest.js';
 
 const minilm = findManifest('all-minilm-l6-v2');
 

@@ -2,7 +2,7 @@ import type { ElementType } from '../../runtime/index.js';
 import type { OpDefinition } from '../op.js';
 
 /** ONNX's codes of element types that `to` may name. */
-export const CAST_TO: Readonly<Partial<Record<ElementType, number>>> = { float32: 1, int32: 6, int64: 7 };
+const CAST_TO: Readonly<Partial<Record<ElementType, number>>> = { float32: 1, int32: 6, int64: 7 };
 
 /** The same numbers as another element type. */
 export const cast = {

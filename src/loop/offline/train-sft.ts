@@ -25,7 +25,7 @@ export interface TrainingEvents {
 }
 
 /** Steps of a supervised run: as configured, else what the passes over the data take. */
-export function supervisedSteps(settings: RunSettings, examples: number): number {
+function supervisedSteps(settings: RunSettings, examples: number): number {
   return settings.steps ?? settings.epochs * stepsOfPass(settings, examples);
 }
 

@@ -14,7 +14,7 @@ import type { Tokenizer } from '../../tokenizer/index.js';
 import { PROTOCOL_TAGS } from '../../trajectory/index.js';
 
 /** What adapter version records of a teacher name. */
-export const TEACHER_VERSION = 'teacher';
+const TEACHER_VERSION = 'teacher';
 
 /**
  * Says the text of the next turn.

@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { mkdir, rm, rmdir } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { InvalidInputError, UnavailableError } from '../../errors.js';
@@ -133,14 +132,4 @@ function requestOf(reader: PassageReader, settings: HnswSettings, options: Build
     embedderDigest: options.embedder.info.digest,
     ...settings,
   };
-}
-
-/** Whether a folder holds a build that was begun and not finished. */
-export function hasUnfinishedBuild(output: string): boolean {
-  return existsSync(buildFolder(resolve(output)).folder);
-}
-
-/** Throws away an unfinished build. */
-export async function discardUnfinishedBuild(output: string): Promise<void> {
-  await rm(buildFolder(resolve(output)).folder, { recursive: true, force: true });
 }

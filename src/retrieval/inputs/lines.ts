@@ -24,7 +24,7 @@ export interface LineOptions {
   readonly signal?: AbortSignal;
 }
 
-export const DEFAULT_MAX_LINE_BYTES = 16 * 1024 * 1024;
+const DEFAULT_MAX_LINE_BYTES = 16 * 1024 * 1024;
 
 /**
  * Lines of a text file, plain or gzip (told by its first bytes), with bounded memory.

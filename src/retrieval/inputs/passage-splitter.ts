@@ -39,15 +39,6 @@ export function createPassageSplitter(words = PASSAGE_WORDS): PassageSplitter {
   return { add, end };
 }
 
-/** Passages of one text whose paragraphs are separated by blank lines. */
-export function splitText(text: string, words = PASSAGE_WORDS): string[] {
-  const splitter = createPassageSplitter(words);
-  const full = text
-    .split(/\n\s*\n/)
-    .flatMap((paragraph) => splitter.add(paragraph.replace(/\s+/g, ' ').trim()));
-  return [...full, ...splitter.end()];
-}
-
 function wordCount(text: string): number {
   return Math.max(text.split(/\s+/).length, Math.ceil(text.length / CHARACTERS_PER_WORD));
 }

@@ -12,7 +12,7 @@ import { closeTerminateHandle, createTerminateHandle, requestTerminate, terminab
 const NOTHING = new Uint8Array(new ArrayBuffer(8));
 
 /** A tensor over a view's memory. Whoever makes it keeps the array referenced and releases the handle. */
-export function createTensor({ api, library, memory }: Context, name: string, view: TensorView): Handle {
+function createTensor({ api, library, memory }: Context, name: string, view: TensorView): Handle {
   checkView(name, view);
   const bytes = tensorBytes(view.type, view.shape);
   return api.createTensor(

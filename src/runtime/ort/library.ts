@@ -46,7 +46,7 @@ const FILE_NAMES: Readonly<Record<string, string>> = {
  * Path of the shared library inside the installed onnxruntime-node.
  * @throws {UnavailableError} when the package ships none for this system
  */
-export function libraryPath(): string {
+function libraryPath(): string {
   const require = createRequire(import.meta.url);
   const root = dirname(require.resolve('onnxruntime-node/package.json'));
   const path = join(

@@ -36,7 +36,7 @@ export function errorHandler(): ErrorRequestHandler {
   };
 }
 
-export function sendError(res: Response, answer: ErrorAnswer): void {
+function sendError(res: Response, answer: ErrorAnswer): void {
   if (res.destroyed) return;
   res.status(answer.status).set(answer.headers).json(answer.body);
 }

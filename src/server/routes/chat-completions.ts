@@ -46,7 +46,7 @@ export function chatCompletions(context: ServerContext): RequestHandler {
 }
 
 /** All events as one completion. */
-export async function gather(context: ServerContext, run: ChatRun): Promise<ChatCompletion> {
+async function gather(context: ServerContext, run: ChatRun): Promise<ChatCompletion> {
   const completion = createCompletion(run, context.settings);
   for await (const item of run.events) completion.add(item);
   return completion.result();

@@ -117,5 +117,3 @@ export const PRESETS = {
     },
   },
 } as const satisfies Readonly<Record<string, TrainingPreset>>;
-
-export type PresetName = keyof typeof PRESETS;

@@ -1,7 +1,7 @@
 // Micro-batches: few and full, for a model packs the tokens of its sequences one after the other.
 
 /** Most tokens of a micro-batch: what may still run once a step shall stop. */
-export const MICRO_BATCH_TOKENS = 2048;
+const MICRO_BATCH_TOKENS = 2048;
 
 /**
  * Splits a batch into micro-batches of at most `maxTokens` tokens; a longer sequence stands alone. Longest first

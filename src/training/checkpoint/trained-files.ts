@@ -34,7 +34,7 @@ export const holdsWholeWeights = (folder: string): boolean =>
 const isValueHead = (name: string): boolean => name.startsWith('value_head.');
 
 /** Settings under PEFT's names; what we do not use has PEFT's default. */
-export function adapterConfigJson({ rank, alpha, targetModules }: LoraShape, baseModel: string): object {
+function adapterConfigJson({ rank, alpha, targetModules }: LoraShape, baseModel: string): object {
   return {
     alpha_pattern: {},
     auto_mapping: null,

@@ -174,7 +174,7 @@ function ggufTensor(tensor: ExportedTensor, config: DecoderConfig, type: GgufTyp
 }
 
 /** llama.cpp rotates neighbours: within each head row i and row i + headDim / 2 come to stand side by side. */
-export function halvesToPairs(values: Float32Array, headDim: number, columns: number): Float32Array {
+function halvesToPairs(values: Float32Array, headDim: number, columns: number): Float32Array {
   const paired = new Float32Array(values.length);
   const half = headDim / 2;
   for (let row = 0; row < values.length / columns; row++) {

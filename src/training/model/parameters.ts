@@ -59,7 +59,7 @@ export interface ParameterSet {
   readonly valueHead: { readonly weight: Parameter; readonly bias: Parameter } | null;
 }
 
-export function parameter(name: string, shape: readonly number[], values?: Float32Array): Parameter {
+function parameter(name: string, shape: readonly number[], values?: Float32Array): Parameter {
   const count = shape.reduce((product, size) => product * size, 1);
   return { name, shape, values: values ?? new Float32Array(count), gradient: new Float32Array(count) };
 }

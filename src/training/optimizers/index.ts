@@ -2,6 +2,6 @@
 // Parameters with gradients in; parameters moved in place.
 // Never knows where a gradient came from.
 
-export { AdamW, type Moment, type UpdateRule } from './adamw.js';
-export { checkValues, clipScale, gradientNorm } from './gradient-norm.js';
+export { AdamW, type UpdateRule } from './adamw.js';
+export { checkValues } from './gradient-norm.js';
 export { learningRate, type Schedule } from './schedule.js';

@@ -35,7 +35,7 @@ type Details = Omit<
 > & { readonly notes: Pick<RecordNotes, 'askedToStore' | 'messages' | 'forceAnswer'> };
 
 /** First 32 hex digits of the sha256 of a question's text. */
-export const questionDigest = (question: string): string => sha256Hex(question).slice(0, 32);
+const questionDigest = (question: string): string => sha256Hex(question).slice(0, 32);
 
 export function encodeRecord(record: TrajectoryRecord, notes: RecordNotes): EncodedRecord {
   const { id, createdAt, method, stop, modelDigest, indexSnapshotId, groupId, ...rest } = record;

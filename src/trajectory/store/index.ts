@@ -1,20 +1,28 @@
-export { createApiKey, type NewKey } from './api-key.js';
+export { createApiKey } from './api-key.js';
 export {
-  type GoldLabel,
   type Label,
   type LabelSource,
   labelOf,
   labelOfGolds,
   NO_LABEL,
-  type RewardLabel,
   saysNothing,
   sourceOf,
 } from './label.js';
-export type { Auditor, AuditSummary } from './messages.js';
+export type { Auditor } from './messages.js';
 export { openTrajectoryStore, type StoreOptions } from './open-store.js';
-export type { Retention } from './queries/deletion.js';
-export type { GradeInput } from './queries/records.js';
 export type { TrajectoryStore } from './store.js';
-export type { AuditState } from './tables.js';
-export * from './types.js';
-export type { QueueHealth } from './write-queue.js';
+export {
+  type DeletionReport,
+  type FeedbackEntry,
+  type FeedbackInput,
+  type FeedbackOutcome,
+  type KeyRecord,
+  NO_NOTES,
+  type RecordFilter,
+  type RecordNotes,
+  SCOPES,
+  type Scope,
+  type StoredHead,
+  type StoredMessage,
+  type StoredTrajectory,
+} from './types.js';

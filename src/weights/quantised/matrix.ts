@@ -33,7 +33,7 @@ export function blocksOf(values: Float32Array, rows: number, columns: number): n
 }
 
 /** Zero point of one block. */
-export function zeroPointOf(matrix: QuantisedMatrix, row: number, block: number): number {
+function zeroPointOf(matrix: QuantisedMatrix, row: number, block: number): number {
   if (matrix.zeroPoints === null) return 2 ** (matrix.bits - 1);
   if (matrix.bits === 8) return matrix.zeroPoints[row * matrix.blocks + block] as number;
   const byte = matrix.zeroPoints[row * Math.ceil(matrix.blocks / 2) + (block >> 1)] as number;

@@ -11,7 +11,7 @@ import { openSafetensorsFile, type SafetensorsSource } from './reader.js';
 const MAX_INDEX_BYTES = 256 * 1024 * 1024;
 
 /** Shard file names of an index, each once, in order of first use. */
-export function readShardIndex(indexFile: string): { tensorShards: Map<string, string>; shards: string[] } {
+function readShardIndex(indexFile: string): { tensorShards: Map<string, string>; shards: string[] } {
   const weightMap = parseIndex(indexFile);
   const tensorShards = new Map<string, string>();
   for (const [name, shard] of weightMap) {

@@ -19,8 +19,8 @@ import type {
   FailureEvent,
   StepEvent,
 } from '../../../src/engine/messages.js';
+import { buildDecoderGraphs } from '../../../src/model/decoder-graphs.js';
 import {
-  buildDecoderGraphs,
   decoderWeights,
   describeDecoder,
   type EngineGraphs,

@@ -1,6 +1,7 @@
 // Compares the gradients of a small graph with central differences of its results.
 
-import { type Graph, GraphBuilder, gradients, type Shape, type Value } from '../../../src/graph/index.js';
+import type { Shape } from '../../../src/graph/dimension.js';
+import { type Graph, GraphBuilder, gradients, type Value } from '../../../src/graph/index.js';
 import type { TensorView } from '../../../src/runtime/index.js';
 import { openGraph, type Sizes, sizeOf } from './run-graph.js';
 

@@ -9,13 +9,10 @@ import { createEngine, RAW_POLICY } from '../../../src/engine/index.js';
 import { type GraphPrecision, preparePrecision } from '../../../src/model/index.js';
 import { openRuntime } from '../../../src/runtime/index.js';
 import { createTokenizer } from '../../../src/tokenizer/index.js';
-import {
-  openDecoderWeights,
-  openTrainingModel,
-  randomNumbers,
-  type TrainingModel,
-  writeTrained,
-} from '../../../src/training/index.js';
+import { writeTrained } from '../../../src/training/checkpoint/trained-files.js';
+import { openDecoderWeights, randomNumbers } from '../../../src/training/index.js';
+import { openTrainingModel } from '../../../src/training/model/open-training-model.js';
+import type { TrainingModel } from '../../../src/training/training-model.js';
 import { realModel } from '../../support/real-model.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'searchloop-gap-'));

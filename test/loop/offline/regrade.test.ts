@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type RegradeOptions, regrade } from '../../../src/loop/index.js';
+import { regrade } from '../../../src/loop/index.js';
+import type { RegradeOptions } from '../../../src/loop/offline/regrade.js';
 import { openTrajectoryStore, type TrajectoryStore } from '../../../src/trajectory/index.js';
 import { feedback, MODEL, makeRecord, notes, TOKENIZER, tokenizer } from '../../trajectory/store/support.js';
 

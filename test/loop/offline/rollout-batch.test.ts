@@ -2,8 +2,8 @@
 
 import { loadConfig } from '../../../src/config/index.js';
 import type { Question } from '../../../src/evaluation/index.js';
-import { rlSteps, sampleBatch } from '../../../src/loop/index.js';
-import { batchFigures, trainingSequence } from '../../../src/loop/offline/rollout-batch.js';
+import { batchFigures, sampleBatch, trainingSequence } from '../../../src/loop/offline/rollout-batch.js';
+import { rlSteps } from '../../../src/loop/offline/train-rl.js';
 import { type AlgorithmName, RunningBaselines, runSettings } from '../../../src/training/index.js';
 import { createTrajectoryBuilder } from '../../../src/trajectory/index.js';
 import { makeRecord, tokenizer } from '../../trajectory/store/support.js';

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/config/index.js';
-import type { ScoredRollout } from '../../../src/loop/index.js';
+import type { ScoredRollout } from '../../../src/loop/offline/rollout-batch.js';
 import { samplerOf, trainerVersions } from '../../../src/loop/offline/sampling-version.js';
 import { stepWork } from '../../../src/loop/offline/step-work.js';
 import { commitCheckpoint } from '../../../src/training/checkpoint/store.js';

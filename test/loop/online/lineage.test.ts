@@ -1,5 +1,5 @@
 import { deletedAlong } from '../../../src/loop/online/lineage.js';
-import type { AdapterRecord } from '../../../src/trajectory/index.js';
+import type { AdapterRecord } from '../../../src/trajectory/store/types.js';
 
 test('deletions count along the line of a candidate, down to what is live; all other versions are not asked for', async () => {
   const lineOf = jest.fn(

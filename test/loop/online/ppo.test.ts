@@ -7,7 +7,8 @@ import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, wri
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type AdapterRecord, openTrajectoryStore } from '../../../src/trajectory/index.js';
+import { openTrajectoryStore } from '../../../src/trajectory/index.js';
+import type { AdapterRecord } from '../../../src/trajectory/store/types.js';
 import { builtArguments } from '../../cli/support/built-cli.js';
 import { feedback, makeRecord, notes } from '../../trajectory/store/support.js';
 import { openLoopHouse, type RunningHouse, TINY_LOOP, writeGateQuestions } from '../support/loop-house.js';

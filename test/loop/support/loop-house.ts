@@ -17,7 +17,8 @@ import {
 } from '../../../src/loop/index.js';
 import type { GradeAnswers } from '../../../src/loop/online/rewards.js';
 import { loadPrompts } from '../../../src/rollout/index.js';
-import { createServer, type SearchloopServer } from '../../../src/server/index.js';
+import { createServer } from '../../../src/server/index.js';
+import type { SearchloopServer } from '../../../src/server/server.js';
 import { createLogger } from '../../../src/telemetry/index.js';
 import type { TrajectoryRecord, TrajectoryStore } from '../../../src/trajectory/index.js';
 import { createMemoryRetriever } from '../../support/memory-retriever.js';
@@ -38,7 +39,7 @@ export interface RunningHouse {
 const logger = createLogger({ level: 'silent' });
 
 /** Share of low ids among the sampled tokens. */
-export function lowShare({ tokenIds, lossMask }: Pick<TrajectoryRecord, 'tokenIds' | 'lossMask'>): number {
+function lowShare({ tokenIds, lossMask }: Pick<TrajectoryRecord, 'tokenIds' | 'lossMask'>): number {
   const sampled = tokenIds.filter((_, t) => lossMask[t] === 1);
   return sampled.filter((id) => id < 256).length / Math.max(1, sampled.length);
 }

@@ -6,13 +6,13 @@ import { type Config, loadConfig } from '../../../src/config/index.js';
 import { createEngine, type Engine } from '../../../src/engine/index.js';
 import type { Question } from '../../../src/evaluation/index.js';
 import {
-  type BestOfNOptions,
   LockStepRollouts,
   openRun,
   sampleBest,
   type TrainingOutcome,
   trainRl,
 } from '../../../src/loop/index.js';
+import type { BestOfNOptions } from '../../../src/loop/offline/best-of-n.js';
 import { importModel, openModel, preparePrecision } from '../../../src/model/index.js';
 import type { Retriever } from '../../../src/retrieval/index.js';
 import { inlineEncoding, loadPrompts } from '../../../src/rollout/index.js';
@@ -107,7 +107,7 @@ export interface TinyRollouts {
 }
 
 /** Rollouts over the tiny model for the time of `act`. */
-export async function withTinyRollouts<Result>(
+async function withTinyRollouts<Result>(
   home: string,
   config: Config,
   settings: RunSettings,

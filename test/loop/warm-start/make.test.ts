@@ -12,8 +12,8 @@ import {
   readWarmStart,
   type TeachingHouse,
   transcriptOf,
-  type WarmStartLine,
 } from '../../../src/loop/index.js';
+import type { WarmStartLine } from '../../../src/loop/warm-start/line.js';
 import { inlineEncoding, loadPrompts } from '../../../src/rollout/index.js';
 import { audit } from '../../../src/trajectory/index.js';
 import { createMemoryRetriever } from '../../support/memory-retriever.js';

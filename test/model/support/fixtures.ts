@@ -2,8 +2,8 @@
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { buildDecoderGraphs } from '../../../src/model/decoder-graphs.js';
 import {
-  buildDecoderGraphs,
   type DecoderWeights,
   decoderWeights,
   describeDecoder,

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { exactSearch } from '../../../bench/retrieval/exact-search.js';
 import { FileFormatError, IntegrityError, InvalidInputError, RetrievalError } from '../../../src/errors.js';
-import { exactSearch } from '../../../src/retrieval/hnsw/exact-search.js';
 import { readHnswHeader, readHnswVectors } from '../../../src/retrieval/hnsw/hnsw-file.js';
 import { HnswIndex, type HnswSettings } from '../../../src/retrieval/hnsw/hnsw-index.js';
 import { dot, lengthOf } from '../../../src/retrieval/hnsw/vectors.js';

@@ -1,5 +1,14 @@
 import fc from 'fast-check';
-import { splitText } from '../../../src/retrieval/inputs/passage-splitter.js';
+import { createPassageSplitter } from '../../../src/retrieval/inputs/passage-splitter.js';
+
+/** Passages of one text whose paragraphs are separated by blank lines. */
+function splitText(text: string, words?: number): string[] {
+  const splitter = createPassageSplitter(words);
+  const full = text
+    .split(/\n\s*\n/)
+    .flatMap((paragraph) => splitter.add(paragraph.replace(/\s+/g, ' ').trim()));
+  return [...full, ...splitter.end()];
+}
 
 const words = (text: string): number => text.split(/\s+/).length;
 

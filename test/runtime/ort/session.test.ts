@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { NotFoundError, RuntimeError } from '../../../src/errors.js';
-import { allocate, openRuntime, type RuntimeKind } from '../../../src/runtime/index.js';
+import { allocate, openRuntime } from '../../../src/runtime/index.js';
+import type { RuntimeKind } from '../../../src/runtime/runtime.js';
 import { FLOAT16, FLOAT32, INT64, UINT8, writeGraph } from '../support/onnx-file.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'searchloop-runtime-'));

@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CancelledError } from '../../../src/errors.js';
-import { type Method, openRuntime, startWorker, type TerminateHandle } from '../../../src/runtime/index.js';
+import { type Method, openRuntime, startWorker } from '../../../src/runtime/index.js';
+import type { TerminateHandle } from '../../../src/runtime/session.js';
 import { FLOAT32, writeGraph } from '../support/onnx-file.js';
 
 interface Runner {

@@ -4,7 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { FileFormatError, NotFoundError, RuntimeError } from '../../../src/errors.js';
-import { allocate, openRuntime, type RuntimeKind, type WeightTensor } from '../../../src/runtime/index.js';
+import { allocate, openRuntime } from '../../../src/runtime/index.js';
+import type { RuntimeKind } from '../../../src/runtime/runtime.js';
+import type { WeightTensor } from '../../../src/runtime/session.js';
 import { FLOAT32, UINT8, writeGraph } from '../support/onnx-file.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'searchloop-weights-'));

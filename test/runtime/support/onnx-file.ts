@@ -5,7 +5,6 @@ import { onnx } from 'onnx-proto';
 
 export const FLOAT32 = 1;
 export const UINT8 = 2;
-export const INT32 = 6;
 export const INT64 = 7;
 export const FLOAT16 = 10;
 

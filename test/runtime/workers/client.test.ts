@@ -6,13 +6,8 @@ import {
   RuntimeError,
   UnavailableError,
 } from '../../../src/errors.js';
-import {
-  type Method,
-  startWorker,
-  type WorkerClient,
-  type WorkerOptions,
-  type WorkerState,
-} from '../../../src/runtime/index.js';
+import { type Method, startWorker, type WorkerClient, type WorkerState } from '../../../src/runtime/index.js';
+import type { WorkerOptions } from '../../../src/runtime/workers/client.js';
 
 interface Echo {
   echo: Method<unknown, unknown>;

@@ -1,4 +1,4 @@
-import type { ServerParts } from '../../../src/server/index.js';
+import type { ServerParts } from '../../../src/server/context.js';
 import { adapter, eventually, scriptedPolicy, startTestServer } from '../../support/test-server.js';
 
 async function probe(parts: Partial<ServerParts>) {

@@ -3,12 +3,12 @@
 import fc from 'fast-check';
 import {
   type AlgorithmSettings,
-  algorithmNames,
   algorithmSettings,
   computeAdvantages,
   type RolloutData,
   summariseMetrics,
 } from '../../../src/training/algorithms/index.js';
+import { algorithmNames } from '../../../src/training/algorithms/registry.js';
 
 const rollout = (
   groupId: string,

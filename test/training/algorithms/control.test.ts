@@ -4,13 +4,13 @@ import {
   AdaptiveKl,
   ALGORITHMS,
   addMetrics,
-  algorithmNames,
   algorithmSettings,
   NO_METRICS,
   PRESETS,
   stopsEarly,
   summariseMetrics,
 } from '../../../src/training/algorithms/index.js';
+import { algorithmNames } from '../../../src/training/algorithms/registry.js';
 
 test('adaptive KL: beta rises above the target, falls below it, by a fifth at most', () => {
   const controller = new AdaptiveKl({ beta: 0.1, target: 6, horizon: 1000 });

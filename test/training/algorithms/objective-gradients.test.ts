@@ -2,11 +2,11 @@
 
 import {
   type AlgorithmSettings,
-  algorithmNames,
   algorithmSettings,
   createPolicyObjective,
   createValueObjective,
 } from '../../../src/training/algorithms/index.js';
+import { algorithmNames } from '../../../src/training/algorithms/registry.js';
 import { randomNumbers } from '../../../src/training/random.js';
 import { randomBatch } from './random-batch.js';
 import { atTargets, difference, sequencesOf } from './support.js';

@@ -4,16 +4,16 @@ import fc from 'fast-check';
 import {
   type AlgorithmSettings,
   addMetrics,
-  algorithmNames,
   algorithmSettings,
   createPolicyObjective,
-  type Evaluation,
   NO_METRICS,
   type Objective,
   type ObjectiveSequence,
   scoreGradients,
   summariseMetrics,
 } from '../../../src/training/algorithms/index.js';
+import type { Evaluation } from '../../../src/training/algorithms/objective.js';
+import { algorithmNames } from '../../../src/training/algorithms/registry.js';
 import { randomNumbers } from '../../../src/training/random.js';
 import { type RandomBatch, randomBatch, withNoise } from './random-batch.js';
 import { atTargets, sequencesOf } from './support.js';

@@ -6,10 +6,10 @@ import {
   type AlgorithmSettings,
   algorithmSettings,
   createPolicyObjective,
-  type Evaluation,
   type Objective,
   type ObjectiveSequence,
 } from '../../../src/training/algorithms/index.js';
+import type { Evaluation } from '../../../src/training/algorithms/objective.js';
 
 export type Matrix = readonly (readonly number[])[];
 

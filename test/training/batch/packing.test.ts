@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { packMicroBatches } from '../../../src/training/index.js';
+import { packMicroBatches } from '../../../src/training/batch/packing.js';
 
 const lengths = fc.array(fc.integer({ min: 0, max: 3000 }), { maxLength: 60 });
 

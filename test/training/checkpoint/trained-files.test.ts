@@ -3,14 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describeDecoder, linearShape, readAdapter } from '../../../src/model/index.js';
 import {
-  exportAdapter,
-  type Parameter,
-  randomNumbers,
   readTrained,
-  referenceDigest,
   type TrainedForm,
   writeTrained,
-} from '../../../src/training/index.js';
+} from '../../../src/training/checkpoint/trained-files.js';
+import { exportAdapter, randomNumbers, referenceDigest } from '../../../src/training/index.js';
+import type { Parameter } from '../../../src/training/training-model.js';
 import { derivedSeed } from '../../../src/util/derived-seed.js';
 import { openSafetensorsFile } from '../../../src/weights/index.js';
 

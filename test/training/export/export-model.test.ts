@@ -4,14 +4,10 @@ import { basename, join } from 'node:path';
 import { importModel, openModel, readAdapter, type StoredModel } from '../../../src/model/index.js';
 import { openRuntime } from '../../../src/runtime/index.js';
 import { createTokenizer } from '../../../src/tokenizer/index.js';
+import { writeTrained } from '../../../src/training/checkpoint/trained-files.js';
 import { mergedWeights } from '../../../src/training/export/merged-weights.js';
-import {
-  exportGguf,
-  exportSafetensors,
-  openDecoderWeights,
-  openTrainingModel,
-  writeTrained,
-} from '../../../src/training/index.js';
+import { exportGguf, exportSafetensors, openDecoderWeights } from '../../../src/training/index.js';
+import { openTrainingModel } from '../../../src/training/model/open-training-model.js';
 import { openSafetensorsFile } from '../../../src/weights/index.js';
 
 const FIXTURES = join(__dirname, '..', '..', 'fixtures');

@@ -3,7 +3,8 @@
 
 import { readAdapter } from '../../../src/model/index.js';
 import { openRuntime } from '../../../src/runtime/index.js';
-import { openTrainingModel, type TrainingModelOptions } from '../../../src/training/model/index.js';
+import { openTrainingModel } from '../../../src/training/model/index.js';
+import type { TrainingModelOptions } from '../../../src/training/model/open-training-model.js';
 import type { ScoredSequence, ScoreGradients } from '../../../src/training/training-model.js';
 import { fixture, modelWeights, relativeDifference, tensors } from './support/oracle.js';
 

@@ -1,7 +1,7 @@
 import { homeFolder, loadConfig } from '../../../src/config/index.js';
+import type { AdapterModule } from '../../../src/model/adapter.js';
 import {
   type Adapter,
-  type AdapterModule,
   type DecoderWeights,
   type GraphPrecision,
   layOutAdapters,

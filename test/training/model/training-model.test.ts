@@ -1,7 +1,8 @@
 import { CancelledError, InvalidInputError, NonFiniteError } from '../../../src/errors.js';
 import { LARGEST_ADAPTER_WEIGHT, quantisedValues, readAdapter } from '../../../src/model/index.js';
 import { openRuntime } from '../../../src/runtime/index.js';
-import { openTrainingModel, type TrainingModelOptions } from '../../../src/training/model/index.js';
+import { openTrainingModel } from '../../../src/training/model/index.js';
+import type { TrainingModelOptions } from '../../../src/training/model/open-training-model.js';
 import type { MicroBatch, TrainingModel } from '../../../src/training/training-model.js';
 import {
   fixture,

@@ -2,7 +2,8 @@
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { AdamW, clipScale, gradientNorm } from '../../../src/training/optimizers/index.js';
+import { clipScale, gradientNorm } from '../../../src/training/optimizers/gradient-norm.js';
+import { AdamW } from '../../../src/training/optimizers/index.js';
 import type { Parameter } from '../../../src/training/training-model.js';
 import { openSafetensorsFile } from '../../../src/weights/index.js';
 

@@ -3,14 +3,12 @@
 
 import { type DecoderWeights, readAdapter } from '../../../src/model/index.js';
 import { openRuntime } from '../../../src/runtime/index.js';
-import {
-  type AlgorithmSettings,
-  algorithmSettings,
-  createPolicyObjective,
-  openTrainingModel,
-  type TrainingModel,
-} from '../../../src/training/index.js';
+import { createPolicyObjective } from '../../../src/training/algorithms/policy-objective.js';
+import { algorithmSettings } from '../../../src/training/algorithms/registry.js';
+import type { AlgorithmSettings } from '../../../src/training/algorithms/settings.js';
+import { openTrainingModel } from '../../../src/training/model/open-training-model.js';
 import { accumulateGradients } from '../../../src/training/step/accumulate.js';
+import type { TrainingModel } from '../../../src/training/training-model.js';
 import { fixture, modelWeights } from '../model/support/oracle.js';
 
 jest.setTimeout(120_000);

@@ -3,7 +3,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { RolloutFacts, StepWork, TrainingSequence } from '../../../src/training/index.js';
+import type { StepWork, TrainingSequence } from '../../../src/training/index.js';
+import type { RolloutFacts } from '../../../src/training/step/sequences.js';
 import { relativeDifference } from '../model/support/oracle.js';
 import { madeRollouts, stepWork } from '../support/rollouts.js';
 import { beginSession, controlOf, VOCAB } from '../support/session.js';

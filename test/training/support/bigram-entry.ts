@@ -2,7 +2,8 @@
 
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { type OpenTrainable, trainerTask } from '../../../src/training/index.js';
+import { trainerTask } from '../../../src/training/index.js';
+import type { OpenTrainable } from '../../../src/training/trainer/trainable.js';
 import { sha256Hex } from '../../../src/util/digest.js';
 import { bigramModel } from './bigram-model.js';
 
@@ -14,7 +15,7 @@ export interface BigramSpec {
   readonly trouble?: string;
 }
 
-export const openBigram: OpenTrainable<BigramSpec> = async ({ vocabSize, critic, seed, trouble }) => {
+const openBigram: OpenTrainable<BigramSpec> = async ({ vocabSize, critic, seed, trouble }) => {
   let seen = 0;
   const interfere = (model: { parameters: readonly { values: Float32Array }[] }): void => {
     if (trouble === undefined || !existsSync(trouble)) return;

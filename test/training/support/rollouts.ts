@@ -1,10 +1,6 @@
-import {
-  type AlgorithmSettings,
-  algorithmSettings,
-  randomNumbers,
-  type StepWork,
-  type TrainingSequence,
-} from '../../../src/training/index.js';
+import { algorithmSettings } from '../../../src/training/algorithms/registry.js';
+import type { AlgorithmSettings } from '../../../src/training/algorithms/settings.js';
+import { randomNumbers, type StepWork, type TrainingSequence } from '../../../src/training/index.js';
 import { derivedSeed } from '../../../src/util/derived-seed.js';
 import { madeExamples } from './examples.js';
 

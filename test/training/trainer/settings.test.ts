@@ -1,5 +1,6 @@
 import { configSchema } from '../../../src/config/index.js';
-import { algorithmNames, algorithmOf, learningRates, runSettings } from '../../../src/training/index.js';
+import { algorithmNames, algorithmOf } from '../../../src/training/algorithms/registry.js';
+import { learningRates, runSettings } from '../../../src/training/index.js';
 
 const config = (training: Record<string, unknown> = {}) => configSchema.parse({ training }).training;
 

@@ -2,7 +2,8 @@
 
 import { type ChildProcess, fork } from 'node:child_process';
 import { join } from 'node:path';
-import type { FeedbackInput, QueueHealth, TrajectoryRecord } from '../../../src/trajectory/index.js';
+import type { FeedbackInput, TrajectoryRecord } from '../../../src/trajectory/index.js';
+import type { QueueHealth } from '../../../src/trajectory/store/write-queue.js';
 import { notes } from './support.js';
 
 export interface ChildStore {

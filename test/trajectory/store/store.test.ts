@@ -10,10 +10,10 @@ import {
   exportText,
   importLine,
   openTrajectoryStore,
-  type StepInput,
   type TrajectoryRecord,
   type TrajectoryStore,
 } from '../../../src/trajectory/index.js';
+import type { StepInput } from '../../../src/trajectory/store/types.js';
 import { type PostgresServer, startPostgres } from '../../support/postgres-server.js';
 import { feedback, MODEL, makeRecord, notes, TOKENIZER } from './support.js';
 

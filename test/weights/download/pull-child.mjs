@@ -1,7 +1,8 @@
 // Pulls a manifest in a process of its own, from the built project: `node pull-child.mjs <manifest> <home>`.
 // Prints what came of it as one line of JSON.
 
-import { pullModel, readManifest } from '../../../dist/weights/index.js';
+import { pullModel } from '../../../dist/weights/index.js';
+import { readManifest } from '../../../dist/weights/manifest.js';
 
 const [manifest, home] = process.argv.slice(2);
 process.stdout.write('started\n');

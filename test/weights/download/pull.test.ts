@@ -13,11 +13,11 @@ import type { HubEnvironment } from '../../../src/config/index.js';
 import { CancelledError, DownloadError, IntegrityError, InvalidInputError } from '../../../src/errors.js';
 import {
   type ModelManifest,
-  manifestSchema,
   parseHubReference,
   pullModel,
   pullRepository,
 } from '../../../src/weights/index.js';
+import { manifestSchema } from '../../../src/weights/manifest.js';
 import { COMMIT, gitSha1, type HubServer, sha256, startHub } from '../../support/hub-server.js';
 
 /** Bytes that do not repeat within a file. */

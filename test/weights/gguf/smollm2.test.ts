@@ -7,8 +7,8 @@ import {
   quantise8,
   type TensorInfo,
   type TensorSource,
-  toQ8Bytes,
 } from '../../../src/weights/index.js';
+import { toQ8Bytes } from '../../../src/weights/quantised/eight-bit.js';
 import { realModel } from '../../support/real-model.js';
 
 const fixtures = join(__dirname, '..', '..', 'fixtures', 'smollm2');

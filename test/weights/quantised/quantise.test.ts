@@ -1,12 +1,7 @@
 import fc from 'fast-check';
 import { InvalidInputError } from '../../../src/errors.js';
-import {
-  dequantiseMatrix,
-  floatToHalf,
-  halfToFloat,
-  quantise4,
-  quantise8,
-} from '../../../src/weights/index.js';
+import { floatToHalf, halfToFloat } from '../../../src/weights/half.js';
+import { dequantiseMatrix, quantise4, quantise8 } from '../../../src/weights/index.js';
 
 const matrix = fc
   .record({

@@ -3,7 +3,7 @@
 import { mean, sum } from '../masked.js';
 
 /** A spread of rewards below this is rounding, not signal: dividing by it makes advantages of thousands. */
-export const STD_FLOOR = 1e-3;
+const STD_FLOOR = 1e-3;
 
 /** Indices of the members of each group, groups in the order of their first member. */
 export function membersByGroup(groups: readonly string[]): Map<string, number[]> {

@@ -1,5 +1,5 @@
-import { DEFAULT_SETTINGS } from '../../../../src/training/algorithms/index.js';
 import { negativeLogLikelihood } from '../../../../src/training/algorithms/losses/negative-log-likelihood.js';
+import { DEFAULT_SETTINGS } from '../../../../src/training/algorithms/settings.js';
 
 const lossOf = (probabilities: readonly number[], focalGamma: number) =>
   negativeLogLikelihood(

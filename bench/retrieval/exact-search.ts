@@ -1,10 +1,11 @@
-import { readHnswVectors } from './hnsw-file.js';
-import type { Metric, Neighbor } from './hnsw-index.js';
-import { dot, lengthOf } from './vectors.js';
+// Search by comparing with everything: what the recall of a graph is measured against.
+
+import { readHnswVectors } from '#searchloop/retrieval/hnsw/hnsw-file.js';
+import type { Metric, Neighbor } from '#searchloop/retrieval/hnsw/hnsw-index.js';
+import { dot, lengthOf } from '#searchloop/retrieval/hnsw/vectors.js';
 
 /**
- * The true k nearest of each query, by comparing with every stored vector of a graph's file: what recall is
- * measured against. Memory does not grow with the file.
+ * The true k nearest of each query among the vectors in a graph's file. Memory does not grow with the file.
  * @param queries f32 [Q][dimension]
  */
 export function exactSearch(
