@@ -97,6 +97,9 @@ const engine = z.strictObject({
     .default('q8')
     .describe('Weights: 8-bit blocks with int8 activations, 4-bit blocks, or float32.'),
   threads: int(0, 256).default(0).describe('Threads of the engine; 0 is the number of cores.'),
+  niceness: int(0, 19)
+    .default(4)
+    .describe('Priority of these threads (Linux); above 0 the thread that talks to clients comes first.'),
   maxSequences: int(1, 256).default(16).describe('Sequences that hold a slot at once.'),
   maxSequenceTokens: int(64, 131_072).default(4096).describe('Most tokens in one sequence.'),
   prefillChunkTokens: int(16, 8192).default(256).describe('Prompt tokens read between two decode steps.'),

@@ -33,6 +33,8 @@ import { RemoteSequence } from './remote-sequence.js';
 
 /** Goes up when the same logits and seed may give another token than before. */
 const SAMPLER_VERSION = 1;
+/** Behind the engine: a fresh thread, its modules and a file of weights must not make a stream stand still. */
+const READER_NICENESS = 10;
 /** Pauses before adapters that could not be loaded are tried again. */
 const RETRY_MS = 500;
 const LAST_RETRY_MS = 30_000;
@@ -132,6 +134,7 @@ class WorkerEngine implements Engine {
   async start(): Promise<void> {
     const { workerEntry = 'engine/worker', backOffMs } = this.options;
     this.#client = await startWorker<EngineMethods, EngineEvents>(workerEntry, this.#start, {
+      niceness: this.options.settings.niceness,
       onBroadcast: (events) => this.#receive(events),
       onState: (state, error) => this.#onState(state, error),
       ...(backOffMs === undefined ? {} : { backOffMs }),
@@ -214,7 +217,10 @@ class WorkerEngine implements Engine {
   async #loadAdapter(folder: string): Promise<LoadedAdapter> {
     const { graphs, settings } = this.#start;
     const data = { config: graphs.config, maxRank: settings.maxAdapterRank };
-    const reader = await startWorker<ReaderMethods>('engine/adapter-reader', data, { restart: false });
+    const reader = await startWorker<ReaderMethods>('engine/adapter-reader', data, {
+      restart: false,
+      niceness: Math.max(READER_NICENESS, settings.niceness),
+    });
     try {
       const adapter = await reader.call('read', { folder });
       await this.#worker.call('addAdapter', adapter, { transfer: buffersOf(adapter) });

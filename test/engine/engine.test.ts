@@ -1,5 +1,5 @@
-import { cpSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { getPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import {
@@ -64,6 +64,23 @@ test('one to N sequences through the worker', async () => {
   sequences[0]?.close();
   expect(engine.stats()).toMatchObject({ running: 0, freeSlots: 4 });
 });
+
+/** Nice value of each thread of this process. */
+function threadNiceness(): Map<string, number> {
+  const niceness = (thread: string): number =>
+    Number(readFileSync(`/proc/self/task/${thread}/stat`, 'utf8').split(') ').pop()?.split(' ')[16]);
+  return new Map(readdirSync('/proc/self/task').map((thread) => [thread, niceness(thread)]));
+}
+
+if (process.platform === 'linux')
+  test('its threads, those of onnxruntime too, yield to the thread that talks to clients', async () => {
+    const before = threadNiceness();
+    await startEngine({ threads: 3, niceness: 7 });
+    const begun = [...threadNiceness()].filter(([thread]) => !before.has(thread));
+    // The worker's own, and those that share its matrix products.
+    expect(begun.filter(([, nice]) => nice === 7).length).toBeGreaterThanOrEqual(3);
+    expect(getPriority()).toBe(0);
+  });
 
 test('turns grow one sequence: what was sampled stays, what is appended is read by the next turn', async () => {
   const engine = await startEngine();
