@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { packageRoot } from '#searchloop/config/index.js';
 import type { LoopStatus } from '#searchloop/loop/index.js';
+import { mean } from '#searchloop/util/mean.js';
 import { live, readStretches, type Stretch } from './loop/episode.js';
 import { copiedAnswer, type Labelling, rightAnswer, wrongAnswer } from './loop/labels.js';
 import { type LoopPlace, openLoopPlace, openWorld } from './loop/place.js';
@@ -216,9 +217,6 @@ function rowOf({ about }: Scenario, { versions, stretches, rewards }: Played): s
   const counts = [status?.step, status?.counts.published, status?.counts.refused].map(String);
   return [about, ...counts, ...[...match, ...reward].map((value) => value.toFixed(3))];
 }
-
-const mean = (values: readonly number[]): number =>
-  values.reduce((sum, value) => sum + value, 0) / values.length;
 
 /** Whether what was done had an effect: else a loop that does nothing at all would pass. */
 function biteOf({ name, bites }: Scenario, { stretches, rewards }: Played): Figure[] {

@@ -19,6 +19,7 @@ import {
   locateEncoder,
   openParallelEmbedder,
 } from '#searchloop/retrieval/index.js';
+import { xorshift32 } from './random.js';
 import { type Figure, percentile, printReport } from './report.js';
 import { exactSearch } from './retrieval/exact-search.js';
 
@@ -171,13 +172,8 @@ async function searchLatencies(
  * 384 dimensions has no neighbours worth finding.
  */
 function vectorMaker(seed: number): () => Float32Array {
-  let state = seed >>> 0 || 1;
-  const uniform = () => {
-    state ^= state << 13;
-    state ^= state >>> 17;
-    state ^= state << 5;
-    return (state >>> 0) / 2 ** 32 - 0.5;
-  };
+  const random = xorshift32(seed);
+  const uniform = () => random() - 0.5;
   const centres = Array.from({ length: 4096 }, () => Float32Array.from({ length: DIMENSION }, uniform));
   return () => {
     const centre = centres[Math.floor((uniform() + 0.5) * centres.length)]!;

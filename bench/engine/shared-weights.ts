@@ -9,6 +9,7 @@ import {
   type StoredModel,
 } from '#searchloop/model/index.js';
 import { type GgufEntry, openGguf, writeGguf, writeSafetensors } from '#searchloop/weights/index.js';
+import { xorshift32 } from '../random.js';
 
 const MODULES: Readonly<Record<LinearModule, { peft: string; gguf: string }>> = {
   q: { peft: 'self_attn.q_proj', gguf: 'attn_q' },
@@ -49,13 +50,7 @@ export async function writeQ8Gguf(model: StoredModel, folder: string): Promise<s
 
 /** Values of a small generator, so that both formats hold the same numbers. */
 function gaussian(count: number, seed: number, scale: number): Float32Array {
-  let state = (seed * 2654435761) >>> 0 || 1;
-  const uniform = () => {
-    state ^= state << 13;
-    state ^= state >>> 17;
-    state ^= state << 5;
-    return (state >>> 0) / 2 ** 32;
-  };
+  const uniform = xorshift32(seed * 2654435761);
   return Float32Array.from({ length: count }, () => (uniform() + uniform() + uniform() - 1.5) * scale);
 }
 

@@ -3,6 +3,7 @@
 import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { mulberry32 } from '../random.js';
 import { Acknowledged } from './acknowledged.js';
 import { auditStore, checkStore, storeFile } from './check.js';
 import { loopFaults, type SeenLoop, seeLoop } from './check-loop.js';
@@ -206,13 +207,5 @@ async function sendAgain(url: string, acknowledged: Acknowledged): Promise<strin
   return faults;
 }
 
-/** The same numbers for the same round (mulberry32). */
-export function randomOf(seed: number): () => number {
-  let state = (seed + 1) * 0x9e3779b9;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
+/** The same numbers for the same round. */
+export const randomOf = (round: number): (() => number) => mulberry32((round + 1) * 0x9e3779b9);

@@ -5,18 +5,8 @@ export interface FuzzCase {
   readonly bytes: Uint8Array;
 }
 
-/** Uniform in [0, 1); mulberry32. */
-export type Random = () => number;
-
-export function createRandom(seed: number): Random {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
+/** Uniform in [0, 1). */
+type Random = () => number;
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 

@@ -1,6 +1,7 @@
 // Sends fuzzed bodies to a running server and judges what comes back.
 
-import { createRandom, type FuzzCase, fuzzCase } from './bodies.js';
+import { mulberry32 } from '../random.js';
+import { type FuzzCase, fuzzCase } from './bodies.js';
 
 export interface FuzzOptions {
   /** Address such as `http://127.0.0.1:8000`. */
@@ -38,7 +39,7 @@ export interface FuzzFault {
 const LARGEST_ERROR = 16 * 1024;
 
 export async function fireFuzz(options: FuzzOptions): Promise<FuzzResult> {
-  const random = createRandom(options.seed);
+  const random = mulberry32(options.seed);
   const statuses: Record<number, number> = {};
   const faults: FuzzFault[] = [];
   let next = 0;

@@ -1,9 +1,9 @@
 // The tiny model before anything is learned: a Llama of about a million parameters with random weights.
 
 import { join } from 'node:path';
-import { randomNumbers } from '#searchloop/training/index.js';
 import { writeFileAtomic } from '#searchloop/util/atomic-file.js';
 import { derivedSeed } from '#searchloop/util/derived-seed.js';
+import { randomNumbers } from '#searchloop/util/random.js';
 import { type PlainType, type WrittenTensor, writeSafetensors } from '#searchloop/weights/index.js';
 import { tokenizerFiles } from './tokenizer.js';
 import type { World } from './world.js';

@@ -2,8 +2,8 @@
 
 import { partOf, type Question } from '#searchloop/evaluation/index.js';
 import type { PassageInput } from '#searchloop/retrieval/index.js';
-import { shuffledOrder } from '#searchloop/training/index.js';
 import { derivedSeed } from '#searchloop/util/derived-seed.js';
+import { shuffledOrder } from '#searchloop/util/random.js';
 import { fill, QUESTION_FORMS, type QuestionForm, RELATIONS, type RelationName } from './relations.js';
 import type { Fact, World, WorldPart } from './world.js';
 

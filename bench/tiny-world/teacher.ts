@@ -3,8 +3,8 @@
 
 import type { Script } from '#searchloop/loop/warm-start/scripts.js';
 import type { SeenPassage } from '#searchloop/loop/warm-start/support.js';
-import { randomNumbers } from '#searchloop/training/index.js';
 import { derivedSeed } from '#searchloop/util/derived-seed.js';
+import { randomNumbers } from '#searchloop/util/random.js';
 import type { WorldQuestion } from './questions.js';
 import { RELATIONS, type RelationName } from './relations.js';
 import { answerTurn, GIVE_UP, type KnownFact, searchTurn } from './turns.js';

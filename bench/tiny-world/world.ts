@@ -1,8 +1,8 @@
 // A small made-up world: people, towns and rivers, and one fact for each relation that a thing can stand in. Its
 // things form two halves that no fact joins: one to learn from, one held out.
 
-import { randomNumbers } from '#searchloop/training/index.js';
 import { derivedSeed } from '#searchloop/util/derived-seed.js';
+import { randomNumbers } from '#searchloop/util/random.js';
 import { inventWords, pairNames } from './names.js';
 import { type EntityKind, QUESTION_FORMS, RELATIONS, type RelationName } from './relations.js';
 

@@ -1,6 +1,7 @@
 // A curve of the reward, or of the loss, in a few lines of a terminal, drawn again at every step.
 
 import type { MetricsRow } from '../training/index.js';
+import { mean } from '../util/mean.js';
 
 export interface LiveChart {
   draw(rows: readonly MetricsRow[]): void;
@@ -58,7 +59,6 @@ function squeeze(values: readonly number[], width: number): number[] {
   return Array.from({ length: columns }, (_, column) => {
     const from = Math.floor((column * values.length) / columns);
     const to = Math.max(from + 1, Math.floor(((column + 1) * values.length) / columns));
-    const part = values.slice(from, to);
-    return part.reduce((sum, value) => sum + value, 0) / part.length;
+    return mean(values.slice(from, to));
   });
 }

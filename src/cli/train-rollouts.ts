@@ -8,6 +8,7 @@ import type { Retriever } from '../retrieval/index.js';
 import { rewardSettings, scoreRecord } from '../reward/index.js';
 import { type AlgorithmName, referenceDigest, runSettings } from '../training/index.js';
 import { sha256File } from '../util/digest.js';
+import { mean } from '../util/mean.js';
 import { openIndex } from './application.js';
 import type { CliContext } from './context.js';
 import { counted } from './counted.js';
@@ -146,13 +147,12 @@ function validation(
       concurrency: engine.info.maxSequences,
       signal,
     });
-    const mean = (value: (result: (typeof results)[number]) => number): number =>
-      results.reduce((sum, result) => sum + value(result), 0) / results.length;
+    const average = (value: (result: (typeof results)[number]) => number): number => mean(results.map(value));
     return {
-      exactMatch: mean(({ em }) => em),
-      f1: mean(({ f1 }) => f1),
-      searches: mean(({ searches }) => searches),
-      formatScore: mean(({ formatScore }) => formatScore),
+      exactMatch: average(({ em }) => em),
+      f1: average(({ f1 }) => f1),
+      searches: average(({ searches }) => searches),
+      formatScore: average(({ formatScore }) => formatScore),
       questions: results.length,
     };
   };

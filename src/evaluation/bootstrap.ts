@@ -1,6 +1,7 @@
 // Uncertainty of means over questions by resampling questions with replacement; percentile intervals.
 
 import { InvalidInputError } from '../errors.js';
+import { mean } from '../util/mean.js';
 import { createRandom } from './random.js';
 
 const { floor } = Math;
@@ -46,9 +47,6 @@ export function pairedDifference(
   const better = means.reduce((count, value) => count + (value > 0 ? 1 : 0), 0);
   return { mean: mean(differences), ...interval(means), firstBetter: better / means.length };
 }
-
-export const mean = (values: readonly number[]): number =>
-  values.length === 0 ? Number.NaN : values.reduce((sum, value) => sum + value, 0) / values.length;
 
 /** Means of resamples, ascending. */
 function resampledMeans(values: readonly number[], { resamples, seed }: ResamplingOptions): Float64Array {

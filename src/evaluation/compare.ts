@@ -1,9 +1,9 @@
 // Two evaluations of the same questions side by side: is one better than the other?
 
 import { InvalidInputError } from '../errors.js';
+import { mean } from '../util/mean.js';
 import {
   DEFAULT_RESAMPLING,
-  mean,
   type PairedDifference,
   pairedDifference,
   type ResamplingOptions,

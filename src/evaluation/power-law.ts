@@ -1,6 +1,7 @@
 // How coverage grows with the number of samples: log c = a k^b (SSRL, section 3; arXiv 2508.10874).
 
 import { InvalidInputError } from '../errors.js';
+import { mean } from '../util/mean.js';
 
 export interface PowerLaw {
   readonly a: number;
@@ -63,7 +64,7 @@ export function fitLogLogLine(k: readonly number[], coverage: readonly number[])
     throw new InvalidInputError('expected k above 0 and coverage between 0 and 1, both excluded');
   const x = k.map(Math.log);
   const y = coverage.map((c) => Math.log(-Math.log(c)));
-  const [mx, my] = [average(x), average(y)];
+  const [mx, my] = [mean(x), mean(y)];
   const sum = (value: (i: number) => number): number => x.reduce((total, _, i) => total + value(i), 0);
   const dx = (i: number): number => (x[i] as number) - mx;
   const dy = (i: number): number => (y[i] as number) - my;
@@ -71,9 +72,6 @@ export function fitLogLogLine(k: readonly number[], coverage: readonly number[])
   const r2 = 1 - sum((i) => (dy(i) - b * dx(i)) ** 2) / sum((i) => dy(i) ** 2);
   return { a: -Math.exp(my - b * mx), b, r2 };
 }
-
-const average = (values: readonly number[]): number =>
-  values.reduce((sum, value) => sum + value, 0) / values.length;
 
 const squares = (k: readonly number[], y: readonly number[], a: number, b: number): number =>
   k.reduce((sum, item, i) => sum + ((y[i] as number) - a * item ** b) ** 2, 0);

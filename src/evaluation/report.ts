@@ -1,13 +1,8 @@
 // The tables of an evaluation: per set, over all questions, and the mean of the sets.
 
 import { canonicalJson, sha256Hex } from '../util/digest.js';
-import {
-  DEFAULT_RESAMPLING,
-  type Interval,
-  mean,
-  meanInterval,
-  type ResamplingOptions,
-} from './bootstrap.js';
+import { mean } from '../util/mean.js';
+import { DEFAULT_RESAMPLING, type Interval, meanInterval, type ResamplingOptions } from './bootstrap.js';
 import { byQuestion, type QuestionResult } from './result.js';
 import { markdownSamples, type SampledSet, sampledSet } from './sampled-report.js';
 import { decimal, markdownTable } from './table.js';

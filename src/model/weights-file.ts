@@ -6,6 +6,7 @@ import { basename, dirname, join } from 'node:path';
 import type { GraphBuilder, Value } from '../graph/index.js';
 import type { ElementType } from '../runtime/index.js';
 import { syncFolder } from '../util/atomic-file.js';
+import { isRunning } from '../util/is-running.js';
 
 /** Tensors start on pages, so that onnxruntime can map the file instead of reading it. */
 const ALIGNMENT = 4096;
@@ -91,15 +92,6 @@ async function removeLeftovers(path: string): Promise<void> {
   for (const name of await readdir(dirname(path))) {
     const writer = name.startsWith(`${basename(path)}.`) && /\.(\d+)-[0-9a-f]{8}\.tmp$/.exec(name);
     if (writer && !isRunning(Number(writer[1]))) await rm(join(dirname(path), name), { force: true });
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }
 

@@ -1,6 +1,7 @@
 // Finding added tokens in a text, by the rules of Hugging Face's Rust library: leftmost first, the longest of
 // those that start there, optionally as a whole word only or together with the spaces beside it.
 
+import { escapeRegExp } from '../util/escape-reg-exp.js';
 import type { AddedTokenConfig } from './tokenizer-json.js';
 
 /** A stretch of text, or one added token. */
@@ -8,7 +9,6 @@ export type Section = { readonly text: string; readonly start: number } | { read
 
 export type SplitAtTokens = (text: string) => Section[];
 
-const escaped = (text: string): string => text.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&');
 const WORD = /[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}]/u;
 
 const wordCharacterBefore = (text: string, at: number): boolean => {
@@ -43,7 +43,7 @@ export function createTokenSplitter(
   byText.delete('');
   if (byText.size === 0) return (text) => (text === '' ? [] : [{ text, start: 0 }]);
   const longestFirst = [...byText.keys()].sort((a, b) => b.length - a.length);
-  const pattern = new RegExp(longestFirst.map(escaped).join('|'), 'g');
+  const pattern = new RegExp(longestFirst.map(escapeRegExp).join('|'), 'g');
   return (text) => {
     const sections: Section[] = [];
     let end = 0;

@@ -20,7 +20,6 @@ export { exportGguf, exportSafetensors } from './export/export-model.js';
 export { openFigures, type RunFigures } from './metrics/figures.js';
 export { type MetricsRow, readMetrics } from './metrics/metrics-file.js';
 export { knownFigures, PLOTTED_FIGURES, type PlottedRun, plotRuns } from './metrics/plot.js';
-export { itemsBetween, randomNumbers, shuffledOrder } from './random.js';
 export type { TrainingSequence } from './step/sequences.js';
 export { type DecoderSpec, loraShape, openDecoder, openDecoderWeights } from './trainer/decoder.js';
 export type { Carried, CommitReport, StepReport, StepWork } from './trainer/messages.js';

@@ -15,6 +15,7 @@ import {
   OverloadedError,
   UnavailableError,
 } from '../../src/errors.js';
+import { eventually } from '../support/eventually.js';
 import { fixture, readJson, startEngine, tinyModel, turnOptions } from './support/tiny-models.js';
 
 const { prompt, continuation } = readJson('forward', 'tiny-llama.json').decode as {
@@ -39,9 +40,6 @@ async function begin(sequence: GenerationSequence, ids = prompt, options = greed
 }
 
 /** Waits until `holds`, as answers of the worker arrive in their own time. */
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 2));
-}
 
 test('one to N sequences through the worker', async () => {
   const engine = await startEngine();
@@ -136,7 +134,7 @@ describe('cancelling', () => {
     const first = await turn.next();
     expect(first.done).toBe(false);
     const next = engine.open();
-    await until(() => engine.stats().queued === 1);
+    await eventually(() => engine.stats().queued === 1);
     const ending = readTurn(turn);
     controller.abort();
     expect((await ending).end.reason).toBe('cancelled');
@@ -375,7 +373,7 @@ describe('a worker that dies', () => {
     expect(() => idle.append([1])).toThrow(/died.*out of luck/);
     for (const sequence of [running, idle, fatal]) sequence.close();
     expect(engine.stats()).toMatchObject({ running: 0, queued: 0 });
-    await until(() => engine.state === 'ready');
+    await eventually(() => engine.state === 'ready');
     expect(states).toEqual(['restarting', 'ready']);
     const after = await engine.open();
     expect(after.adapterVersion).toBe(version);
@@ -394,7 +392,7 @@ describe('a worker that dies', () => {
     await engine.setLiveAdapter('a');
     renameSync(home, `${home}-away`);
     const fatal = await engine.open({ seed: 666 });
-    await until(() => faults.length > 0);
+    await eventually(() => faults.length > 0);
     fatal.close();
     expect(faults).toEqual(['a']);
     expect(engine.state).toBe('ready');

@@ -10,7 +10,8 @@ import type { LoopStatus } from '../../src/loop/index.js';
 import { runBuilt } from '../cli/support/built-cli.js';
 import { openLoopHouse, type RunningHouse, writeGateQuestions } from '../loop/support/loop-house.js';
 import { importTiny } from '../loop/support/tiny-rl-run.js';
-import { eventually, post, sseData } from '../support/test-server.js';
+import { eventually } from '../support/eventually.js';
+import { post, sseData } from '../support/test-server.js';
 
 jest.setTimeout(600_000);
 

@@ -11,14 +11,9 @@ import OpenAI, {
   RateLimitError,
 } from 'openai';
 import { NonFiniteError, OverloadedError } from '../../src/errors.js';
+import { eventually } from '../support/eventually.js';
 import { CACHED_TOKENS, PROMPT_TOKENS, passage, type Script } from '../support/scripted-runner.js';
-import {
-  adapter,
-  eventually,
-  startTestServer,
-  type TestServer,
-  type TestServerOptions,
-} from '../support/test-server.js';
+import { adapter, startTestServer, type TestServer, type TestServerOptions } from '../support/test-server.js';
 
 const PARIS = passage('12', 'Paris', 'Paris is the capital of France.', 0.9);
 const searching: Script = () => [

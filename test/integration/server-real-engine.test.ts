@@ -10,9 +10,10 @@ import type { SearchloopServer } from '../../src/server/server.js';
 import { createLogger } from '../../src/telemetry/index.js';
 import { createTokenizer, type Tokenizer } from '../../src/tokenizer/index.js';
 import { tinyModel, tinySettings } from '../engine/support/tiny-models.js';
+import { eventually } from '../support/eventually.js';
 import { createMemoryRetriever } from '../support/memory-retriever.js';
 import { PASSAGES } from '../support/rollout-kit.js';
-import { eventually, post } from '../support/test-server.js';
+import { post } from '../support/test-server.js';
 
 const WINDOW = 1024;
 const SLOTS = 4;

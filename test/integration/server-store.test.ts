@@ -13,9 +13,10 @@ import { createServer } from '../../src/server/index.js';
 import type { SearchloopServer } from '../../src/server/server.js';
 import { createLogger } from '../../src/telemetry/index.js';
 import type { TrajectoryStore } from '../../src/trajectory/index.js';
+import { eventually } from '../support/eventually.js';
 import { createMemoryRetriever } from '../support/memory-retriever.js';
 import { PASSAGES } from '../support/rollout-kit.js';
-import { eventually, post, sseData } from '../support/test-server.js';
+import { post, sseData } from '../support/test-server.js';
 
 const MODEL = join(__dirname, '..', 'fixtures', 'models', 'tiny-llama');
 const logger = createLogger({ level: 'silent' });

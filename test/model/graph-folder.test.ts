@@ -132,11 +132,12 @@ describe('folder', () => {
 
 test('builds killed at any moment leave a folder in which the next one succeeds', async () => {
   const folder = temporaryFolder();
-  const dist = (room: string) => pathToFileURL(join(__dirname, '..', '..', 'dist', room, 'index.js')).href;
+  const dist = (...path: string[]) => pathToFileURL(join(__dirname, '..', '..', 'dist', ...path)).href;
   const program = `
     import { readFileSync } from 'node:fs';
-    import { buildDecoderGraphs, decoderWeights, describeDecoder } from '${dist('model')}';
-    import { openWeights } from '${dist('weights')}';
+    import { buildDecoderGraphs } from '${dist('model', 'decoder-graphs.js')}';
+    import { decoderWeights, describeDecoder } from '${dist('model', 'index.js')}';
+    import { openWeights } from '${dist('weights', 'index.js')}';
     const source = openWeights(${JSON.stringify(fixture('models', 'tiny-llama'))});
     const configJson = JSON.parse(readFileSync(${JSON.stringify(fixture('models', 'tiny-llama', 'config.json'))}, 'utf8'));
     const weights = decoderWeights(describeDecoder({ configJson, tensors: source.tensors }), source);

@@ -1,6 +1,7 @@
 import { WebSocket } from 'ws';
+import { eventually } from '../support/eventually.js';
 import type { Script } from '../support/scripted-runner.js';
-import { eventually, post, QUESTION, sseData, startTestServer } from '../support/test-server.js';
+import { post, QUESTION, sseData, startTestServer } from '../support/test-server.js';
 
 const PATH = '/v1/chat/completions';
 

@@ -3,7 +3,6 @@
 import type { Question } from '../../evaluation/index.js';
 import type { RewardedRecord } from '../../reward/index.js';
 import {
-  itemsBetween,
   type RunningBaselines,
   type RunSettings,
   selectGroups,
@@ -11,6 +10,7 @@ import {
 } from '../../training/index.js';
 import type { TrajectoryRecord } from '../../trajectory/index.js';
 import { derivedSeed } from '../../util/derived-seed.js';
+import { itemsBetween } from '../../util/random.js';
 import type { RolloutJob } from './lock-step-rollouts.js';
 import { type Rejected, refuseRejected } from './rejected.js';
 import type { Sampler } from './sampling-version.js';

@@ -9,10 +9,10 @@ import {
   type RunSettings,
   type StepReport,
   type StepWork,
-  shuffledOrder,
   type Trainer,
 } from '../../training/index.js';
 import { derivedSeed } from '../../util/derived-seed.js';
+import { shuffledOrder } from '../../util/random.js';
 import { handOver, type TrainingOutcome } from './outcome.js';
 import type { RunFolder } from './run-folder.js';
 

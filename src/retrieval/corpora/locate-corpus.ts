@@ -1,5 +1,6 @@
 import { basename } from 'node:path';
 import { DownloadError, InvalidInputError, NotFoundError } from '../../errors.js';
+import { escapeRegExp } from '../../util/escape-reg-exp.js';
 import { fetchText, locateHttpFile, locateHubFile, type RemoteFile } from '../../weights/index.js';
 import type { Corpus, DumpSource } from './corpus.js';
 
@@ -63,5 +64,3 @@ function mirrorAddress(mirror: string): URL {
     throw new InvalidInputError(`expected the http or https address of a mirror, came "${mirror}"`, 'mirror');
   return new URL(text);
 }
-
-const escapeRegExp = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');

@@ -4,6 +4,7 @@
 // whitening runs over all sampled tokens. A rollout without sampled tokens takes no part in anything.
 
 import { InvalidInputError } from '../../errors.js';
+import { sum } from '../../util/mean.js';
 import { discountedReturns } from './advantages/discounted-returns.js';
 import { gae } from './advantages/gae.js';
 import { groupMeanAdvantages } from './advantages/group-mean.js';
@@ -13,7 +14,7 @@ import { overlongPenalty } from './advantages/overlong.js';
 import { rlooAdvantages } from './advantages/rloo.js';
 import { type KlCharge, tokenRewards } from './advantages/token-rewards.js';
 import { whiten } from './advantages/whiten.js';
-import { maskedPositions, sum } from './masked.js';
+import { maskedPositions } from './masked.js';
 import { MetricBuilder } from './metrics.js';
 import type { MetricSums, RolloutData } from './objective.js';
 import type { AdvantageName, AlgorithmSettings } from './settings.js';

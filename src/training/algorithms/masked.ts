@@ -52,11 +52,3 @@ export function spread(
   });
   return full;
 }
-
-export function sum(values: ArrayLike<number>): number {
-  let total = 0;
-  for (let i = 0; i < values.length; i++) total += values[i] as number;
-  return total;
-}
-
-export const mean = (values: ArrayLike<number>): number => sum(values) / values.length;

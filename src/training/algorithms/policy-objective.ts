@@ -4,6 +4,7 @@
 // are fixed here, from the whole batch, before the first micro-batch is seen.
 
 import { InvalidInputError, NonFiniteError } from '../../errors.js';
+import { sum } from '../../util/mean.js';
 import { tokenWeights } from './aggregation.js';
 import { layoutOf, offsetsOf, type SequenceLayout, scoresAt } from './batch-layout.js';
 import { chooseClipCov } from './losses/clip-cov.js';
@@ -16,7 +17,7 @@ import { chooseKlCov } from './losses/kl-cov.js';
 import { addLlds } from './losses/llds.js';
 import { POLICY_LOSSES } from './losses/policy-losses.js';
 import type { TokenLossInput } from './losses/token-loss.js';
-import { pick, sum } from './masked.js';
+import { pick } from './masked.js';
 import { MetricBuilder } from './metrics.js';
 import type { CurrentScores, Evaluation, Objective, ObjectiveSequence } from './objective.js';
 import { observeRatios, observeReference, observeWeights } from './policy-metrics.js';

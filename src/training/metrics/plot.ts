@@ -1,5 +1,6 @@
 // Curves of runs as an SVG picture: a panel a figure, a line a run.
 
+import { mean } from '../../util/mean.js';
 import type { MetricsRow } from './metrics-file.js';
 
 export interface PlottedRun {
@@ -121,7 +122,7 @@ function pointsOf(rows: readonly MetricsRow[], figure: string): Point[] {
 function smoothed(points: readonly Point[], window: number): Point[] {
   return points.map(({ step }, i) => {
     const part = points.slice(Math.max(0, i - window + 1), i + 1);
-    return { step, value: part.reduce((sum, { value }) => sum + value, 0) / part.length };
+    return { step, value: mean(part.map(({ value }) => value)) };
   });
 }
 

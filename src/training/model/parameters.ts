@@ -17,7 +17,7 @@ import {
 } from '../../model/index.js';
 import type { TensorView } from '../../runtime/index.js';
 import { derivedSeed } from '../../util/derived-seed.js';
-import { randomNumbers } from '../random.js';
+import { randomNumbers } from '../../util/random.js';
 import type { Parameter } from '../training-model.js';
 
 /** Which linear layers get adapters, and how they begin. */

@@ -1,6 +1,8 @@
 // One step of reinforcement learning: advantages over all rollouts, then updates over mini-batches.
 
 import { derivedSeed } from '../../util/derived-seed.js';
+import { mean } from '../../util/mean.js';
+import { randomNumbers, shuffledOrder } from '../../util/random.js';
 import {
   type AdvantageResult,
   addMetrics,
@@ -15,7 +17,6 @@ import {
   stopsEarly,
   summariseMetrics,
 } from '../algorithms/index.js';
-import { randomNumbers, shuffledOrder } from '../random.js';
 import type { StepWork } from '../trainer/messages.js';
 import { type StepControl, scoreSequences, type TokenRows } from './accumulate.js';
 import { type UpdateReport, updateModel } from './guarded-update.js';
@@ -158,8 +159,7 @@ function figuresOf(reports: readonly UpdateReport[], normName: string): Record<s
   const figures = summariseMetrics(merged);
   for (const name of Object.keys(merged.sums))
     if (merged.counts[name] === undefined) figures[name] = (merged.sums[name] as number) / reports.length;
-  const norms = reports.map(({ gradientNorm }) => gradientNorm);
-  return { ...figures, [normName]: norms.reduce((sum, norm) => sum + norm, 0) / norms.length };
+  return { ...figures, [normName]: mean(reports.map(({ gradientNorm }) => gradientNorm)) };
 }
 
 function rolloutFigures(rollouts: readonly Rollout[]): Record<string, number> {

@@ -11,6 +11,7 @@ import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CancelledError } from '../../errors.js';
+import { isRunning } from '../../util/is-running.js';
 
 /** An owner shows that it lives by touching its claim; who does not, while one looks on for so long, is gone. */
 const STALE_MS = 60_000;
@@ -184,7 +185,7 @@ function ownerMayLive(claim: Sighting, isTouched: () => boolean): boolean {
   if (claim.pid === NOBODY) return false;
   if (claim.host !== host) return isTouched();
   if (claim.pid === process.pid) return ownClaims.has(claim.name);
-  return processExists(claim.pid) && isTouched();
+  return isRunning(claim.pid) && isTouched();
 }
 
 const seemsFresh = ({ touched }: Sighting, staleMs: number): boolean =>
@@ -206,15 +207,6 @@ class Watch {
     const patienceMs = this.staleMs * (isLongAgo ? LONG_AGO_SHARE : 1);
     this.#seen.set(claim.name, { touched: claim.touched, since: now, patienceMs });
     return false;
-  }
-}
-
-function processExists(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }
 

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openTinyPlace, type TinyPlace } from '../../../bench/tiny-world/house.js';
 import { runTiny } from '../../../bench/tiny-world/run.js';
+import { mean } from '../../../src/util/mean.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'searchloop-tiny-'));
 let place: TinyPlace;
@@ -31,8 +32,6 @@ test('a few steps of grpo raise the reward', async () => {
     threads: 2,
     onStep: ({ metrics }) => rewards.push(metrics.reward as number),
   });
-  const mean = (values: readonly number[]): number =>
-    values.reduce((sum, value) => sum + value, 0) / values.length;
   expect(rewards).toHaveLength(10);
   expect(mean(rewards.slice(-3))).toBeGreaterThan(mean(rewards.slice(0, 3)) + 0.1);
   const [start, end] = curve;

@@ -10,9 +10,10 @@ import { type GraphPrecision, preparePrecision } from '../../../src/model/index.
 import { openRuntime } from '../../../src/runtime/index.js';
 import { createTokenizer } from '../../../src/tokenizer/index.js';
 import { writeTrained } from '../../../src/training/checkpoint/trained-files.js';
-import { openDecoderWeights, randomNumbers } from '../../../src/training/index.js';
+import { openDecoderWeights } from '../../../src/training/index.js';
 import { openTrainingModel } from '../../../src/training/model/open-training-model.js';
 import type { TrainingModel } from '../../../src/training/training-model.js';
+import { randomNumbers } from '../../../src/util/random.js';
 import { realModel } from '../../support/real-model.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'searchloop-gap-'));

@@ -7,7 +7,8 @@ import { EngineAwayError } from '../../../src/engine/index.js';
 import { OverloadedError, UnavailableError } from '../../../src/errors.js';
 import { SearchesAwayError } from '../../../src/loop/offline/failed-searches.js';
 import { ScorerAwayError } from '../../../src/reward/index.js';
-import { eventually, post } from '../../support/test-server.js';
+import { eventually } from '../../support/eventually.js';
+import { post } from '../../support/test-server.js';
 import { byLowIds, openLoopHouse, type RunningHouse } from '../support/loop-house.js';
 import { importTiny } from '../support/tiny-rl-run.js';
 

@@ -3,7 +3,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { eventually, post } from '../../support/test-server.js';
+import { eventually } from '../../support/eventually.js';
+import { post } from '../../support/test-server.js';
 import { openLoopHouse, type RunningHouse, writeGateQuestions } from '../support/loop-house.js';
 import { importTiny } from '../support/tiny-rl-run.js';
 

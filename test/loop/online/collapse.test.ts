@@ -7,7 +7,8 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readLoopState } from '../../../src/loop/online/state.js';
-import { eventually, post } from '../../support/test-server.js';
+import { eventually } from '../../support/eventually.js';
+import { post } from '../../support/test-server.js';
 import { openLoopHouse, type RunningHouse } from '../support/loop-house.js';
 import { importTiny } from '../support/tiny-rl-run.js';
 

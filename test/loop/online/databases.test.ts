@@ -5,8 +5,9 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../../support/eventually.js';
 import { type PostgresServer, startPostgres } from '../../support/postgres-server.js';
-import { eventually, post } from '../../support/test-server.js';
+import { post } from '../../support/test-server.js';
 import { openLoopHouse, type RunningHouse } from '../support/loop-house.js';
 import { importTiny } from '../support/tiny-rl-run.js';
 

@@ -7,7 +7,7 @@ import { CancelledError } from '../../../src/errors.js';
 import { claimRun } from '../../../src/loop/offline/run-folder.js';
 import { newLoopState, STATE_DOCUMENT } from '../../../src/loop/online/state.js';
 import { End, type TakeFolderOptions, takeFolder } from '../../../src/loop/online/take-folder.js';
-import { eventually } from '../../support/test-server.js';
+import { eventually } from '../../support/eventually.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'searchloop-follow-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -4,7 +4,7 @@ import { Book } from '../../../src/loop/online/book.js';
 import type { LoopHouse } from '../../../src/loop/online/house.js';
 import { newLoopState } from '../../../src/loop/online/state.js';
 import { type LoopNews, sendNews } from '../../../src/loop/online/webhooks.js';
-import { eventually } from '../../support/test-server.js';
+import { eventually } from '../../support/eventually.js';
 
 const news: LoopNews = { event: 'refused', version: 'v', live: 'base', reasons: ['worse'], by: null, at: 1 };
 

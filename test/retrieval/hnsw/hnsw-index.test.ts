@@ -1,13 +1,14 @@
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { mulberry32 } from '../../../bench/random.js';
 import { exactSearch } from '../../../bench/retrieval/exact-search.js';
 import { FileFormatError, IntegrityError, InvalidInputError, RetrievalError } from '../../../src/errors.js';
 import { readHnswHeader, readHnswVectors } from '../../../src/retrieval/hnsw/hnsw-file.js';
 import { HnswIndex, type HnswSettings } from '../../../src/retrieval/hnsw/hnsw-index.js';
 import { dot, lengthOf } from '../../../src/retrieval/hnsw/vectors.js';
 import { useTemporaryFolder } from '../support/folders.js';
-import { createRandom, randomVector } from '../support/random.js';
+import { randomVector } from '../support/random.js';
 
 const folder = useTemporaryFolder();
 const settings = (dimension: number, metric: 'cosine' | 'ip' = 'cosine'): HnswSettings => ({
@@ -18,7 +19,7 @@ const settings = (dimension: number, metric: 'cosine' | 'ip' = 'cosine'): HnswSe
 });
 
 function filled(count: number, dimension: number, seed = 1): { index: HnswIndex; vectors: Float32Array[] } {
-  const random = createRandom(seed);
+  const random = mulberry32(seed);
   const vectors = Array.from({ length: count }, () => randomVector(random, dimension));
   const index = HnswIndex.create(settings(dimension), 8);
   for (const [label, vector] of vectors.entries()) index.add(label, vector);
@@ -32,7 +33,7 @@ describe('search', () => {
     const { index, vectors } = filled(3000, 24);
     const path = join(folder(), 'graph.bin');
     index.save(path);
-    const random = createRandom(2);
+    const random = mulberry32(2);
     const queries = Array.from({ length: 100 }, () => randomVector(random, 24));
     const exact = exactSearch(path, queries, 10, 'cosine');
     let hits = 0;
@@ -101,7 +102,7 @@ describe('search', () => {
   test('labels stay unique after further batches; adding a label again moves it', () => {
     const { index, vectors } = filled(100, 8);
     index.search(vectors[0]!, 50, 50);
-    const random = createRandom(9);
+    const random = mulberry32(9);
     for (let label = 100; label < 200; label++) index.add(label, randomVector(random, 8));
     const found = labels(index.search(vectors[0]!, 50, 50));
     expect(new Set(found).size).toBe(50);

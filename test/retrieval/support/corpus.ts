@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
+import { mulberry32 } from '../../../bench/random.js';
 import type { PassageInput } from '../../../src/retrieval/passages/passage-store.js';
-import { createRandom } from './random.js';
 
 const WORDS = `river lake mountain city king queen poem war peace treaty bridge tower ship captain island
   forest desert glacier harbour market painter sculptor violin opera novel comet planet orbit moon telescope
@@ -9,7 +9,7 @@ const WORDS = `river lake mountain city king queen poem war peace treaty bridge 
 
 /** Passages of random words; the same for a seed. */
 export function makePassages(count: number, seed = 1): PassageInput[] {
-  const random = createRandom(seed);
+  const random = mulberry32(seed);
   const word = (): string => WORDS[Math.floor(random() * WORDS.length)] as string;
   return Array.from({ length: count }, (_, i) => ({
     id: `p${i}`,

@@ -8,6 +8,7 @@ import {
 } from '../../../src/errors.js';
 import { type Method, startWorker, type WorkerClient, type WorkerState } from '../../../src/runtime/index.js';
 import type { WorkerOptions } from '../../../src/runtime/workers/client.js';
+import { eventually } from '../../support/eventually.js';
 
 interface Echo {
   echo: Method<unknown, unknown>;
@@ -36,10 +37,6 @@ async function start(data?: unknown, options?: WorkerOptions<string>): Promise<W
 afterEach(async () => {
   for (const client of open.splice(0)) await client.close();
 });
-
-const until = async (condition: () => boolean) => {
-  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
-};
 
 test('calls run side by side and answers find their callers', async () => {
   const client = await start({ seed: 5 });
@@ -154,7 +151,7 @@ test('a worker that dies fails its calls, says so, and comes back', async () => 
   }
   expect(client.state).toBe('restarting');
   await expect(client.call('echo', 1)).rejects.toThrow(/restarting.*boom/);
-  await until(() => client.state === 'ready');
+  await eventually(() => client.state === 'ready');
   expect(await client.call('echo', 'back')).toBe('back');
   expect(states).toEqual(['restarting', 'ready']);
 });
@@ -165,7 +162,7 @@ test('a worker that keeps dying is left alone after a few tries', async () => {
     { dieAfterMs: 1 },
     { backOffMs: 1, maxRestarts: 2, onState: (state) => states.push(state) },
   );
-  await until(() => client.state === 'failed');
+  await eventually(() => client.state === 'failed');
   await expect(client.call('echo', 1)).rejects.toThrow(/failed.*exit code 4/);
   expect(states).toEqual(['restarting', 'ready', 'restarting', 'ready', 'failed']);
 });

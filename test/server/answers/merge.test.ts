@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { CancelledError } from '../../../src/errors.js';
 import type { RolloutEvent } from '../../../src/rollout/index.js';
 import { type ChoiceEvent, mergeRollouts } from '../../../src/server/answers/merge.js';
+import { eventually } from '../../support/eventually.js';
 import { type Script, scriptedRunner } from '../../support/scripted-runner.js';
-import { eventually } from '../../support/test-server.js';
 
 const sampling = {
   temperature: 0,

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { assertScope, createKeyRing, hasScope } from '../../../src/server/http/api-keys.js';
 import { createApiKey, type KeyRecord, type Scope } from '../../../src/trajectory/index.js';
-import { eventually } from '../../support/test-server.js';
+import { eventually } from '../../support/eventually.js';
 
 function stored(name: string, ...scopes: Scope[]): { key: string; record: KeyRecord } {
   const { key, stored: input } = createApiKey(name, scopes);

@@ -1,8 +1,9 @@
 // A client that reads slowly or not at all holds up its own rollout and nothing else.
 
+import { eventually } from '../../support/eventually.js';
 import type { Script } from '../../support/scripted-runner.js';
 import { slowPost } from '../../support/slow-client.js';
-import { eventually, post, QUESTION, startTestServer, type TestServer } from '../../support/test-server.js';
+import { post, QUESTION, startTestServer, type TestServer } from '../../support/test-server.js';
 
 const PATH = '/v1/chat/completions';
 const TEXT = 'x'.repeat(64 * 1024);

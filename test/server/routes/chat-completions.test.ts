@@ -1,10 +1,10 @@
 // What goes over the wire, byte for byte, for POST /v1/chat/completions.
 
+import { eventually } from '../../support/eventually.js';
 import { CACHED_TOKENS, PROMPT_TOKENS, passage, type Script } from '../../support/scripted-runner.js';
 import {
   adapter,
   ENGINE_INFO,
-  eventually,
   post,
   QUESTION,
   sseData,

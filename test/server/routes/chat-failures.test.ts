@@ -1,10 +1,10 @@
 // How POST /v1/chat/completions fails and waits: with its own status before the first event, in band after it.
 
 import { CancelledError, ContextLengthError, NonFiniteError, OverloadedError } from '../../../src/errors.js';
+import { eventually } from '../../support/eventually.js';
 import type { Script } from '../../support/scripted-runner.js';
 import {
   ENGINE_INFO,
-  eventually,
   post,
   QUESTION,
   scriptedPolicy,

@@ -1,5 +1,6 @@
 import type { ServerParts } from '../../../src/server/context.js';
-import { adapter, eventually, scriptedPolicy, startTestServer } from '../../support/test-server.js';
+import { eventually } from '../../support/eventually.js';
+import { adapter, scriptedPolicy, startTestServer } from '../../support/test-server.js';
 
 async function probe(parts: Partial<ServerParts>) {
   const server = await startTestServer({ parts, server: { apiKeys: ['secret'] } });

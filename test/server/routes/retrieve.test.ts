@@ -1,8 +1,8 @@
 import { RetrievalError } from '../../../src/errors.js';
 import type { Retriever } from '../../../src/retrieval/index.js';
+import { eventually } from '../../support/eventually.js';
 import {
   echoRetriever,
-  eventually,
   post,
   startTestServer,
   type TestServer,

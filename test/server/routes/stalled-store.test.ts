@@ -6,9 +6,10 @@ import { createRolloutRunner, loadPrompts } from '../../../src/rollout/index.js'
 import type { AnswerStore } from '../../../src/server/context.js';
 import { createLogger } from '../../../src/telemetry/index.js';
 import type { TrajectoryStore } from '../../../src/trajectory/index.js';
+import { eventually } from '../../support/eventually.js';
 import { createMemoryRetriever } from '../../support/memory-retriever.js';
 import { createKit, PASSAGES } from '../../support/rollout-kit.js';
-import { eventually, post, scriptedPolicy, sseData, startTestServer } from '../../support/test-server.js';
+import { post, scriptedPolicy, sseData, startTestServer } from '../../support/test-server.js';
 
 /** @param put  what becomes of each record */
 async function serverOver(put: () => Promise<unknown>, trouble: string | null) {

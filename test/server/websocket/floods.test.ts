@@ -1,7 +1,8 @@
 // Clients of GET /v1/stream that send or read in ways no honest client does.
 
 import { createConnection, type Socket } from 'node:net';
-import { eventually, post, QUESTION, startTestServer, type TestServer } from '../../support/test-server.js';
+import { eventually } from '../../support/eventually.js';
+import { post, QUESTION, startTestServer, type TestServer } from '../../support/test-server.js';
 
 let server: TestServer;
 const sockets: Socket[] = [];

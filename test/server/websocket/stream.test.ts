@@ -3,9 +3,9 @@
 import { createConnection } from 'node:net';
 import { WebSocket } from 'ws';
 import { NonFiniteError } from '../../../src/errors.js';
+import { eventually } from '../../support/eventually.js';
 import { passage, type Script } from '../../support/scripted-runner.js';
 import {
-  eventually,
   post,
   QUESTION,
   startTestServer,

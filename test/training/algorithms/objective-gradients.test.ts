@@ -7,7 +7,7 @@ import {
   createValueObjective,
 } from '../../../src/training/algorithms/index.js';
 import { algorithmNames } from '../../../src/training/algorithms/registry.js';
-import { randomNumbers } from '../../../src/training/random.js';
+import { randomNumbers } from '../../../src/util/random.js';
 import { randomBatch } from './random-batch.js';
 import { atTargets, difference, sequencesOf } from './support.js';
 

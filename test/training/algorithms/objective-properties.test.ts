@@ -14,7 +14,7 @@ import {
 } from '../../../src/training/algorithms/index.js';
 import type { Evaluation } from '../../../src/training/algorithms/objective.js';
 import { algorithmNames } from '../../../src/training/algorithms/registry.js';
-import { randomNumbers } from '../../../src/training/random.js';
+import { randomNumbers } from '../../../src/util/random.js';
 import { type RandomBatch, randomBatch, withNoise } from './random-batch.js';
 import { atTargets, sequencesOf } from './support.js';
 

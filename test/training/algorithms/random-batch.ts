@@ -1,6 +1,6 @@
 // Seeded batches for property tests: ragged, with observations, one sequence without sampled tokens.
 
-import { randomNumbers } from '../../../src/training/random.js';
+import { randomNumbers } from '../../../src/util/random.js';
 import type { Matrix } from './support.js';
 
 export interface RandomBatch {

@@ -7,9 +7,10 @@ import {
   type TrainedForm,
   writeTrained,
 } from '../../../src/training/checkpoint/trained-files.js';
-import { exportAdapter, randomNumbers, referenceDigest } from '../../../src/training/index.js';
+import { exportAdapter, referenceDigest } from '../../../src/training/index.js';
 import type { Parameter } from '../../../src/training/training-model.js';
 import { derivedSeed } from '../../../src/util/derived-seed.js';
+import { randomNumbers } from '../../../src/util/random.js';
 import { openSafetensorsFile } from '../../../src/weights/index.js';
 
 const FIXTURES = join(__dirname, '..', '..', 'fixtures');

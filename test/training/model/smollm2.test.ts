@@ -11,6 +11,7 @@ import { openRuntime } from '../../../src/runtime/index.js';
 import { openTrainingModel } from '../../../src/training/model/index.js';
 import { openDecoderWeights } from '../../../src/training/trainer/decoder.js';
 import type { TrainingModel } from '../../../src/training/training-model.js';
+import { mean } from '../../../src/util/mean.js';
 import { openSteps } from '../../model/support/step-runner.js';
 import { realModel } from '../../support/real-model.js';
 import { readJson } from './support/oracle.js';
@@ -26,7 +27,6 @@ const targets = tokenIds.slice(1).map((_, at) => at + 1);
 /** Mean and largest difference, and the mean with its sign. */
 function gap(found: ArrayLike<number>, exact: ArrayLike<number>) {
   const differences = Array.from({ length: exact.length }, (_, at) => found[at]! - exact[at]!);
-  const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
   const sizes = differences.map(Math.abs);
   return { mean: mean(sizes), worst: Math.max(...sizes), bias: mean(differences) };
 }

@@ -1,5 +1,6 @@
-import { type Example, randomNumbers } from '../../../src/training/index.js';
+import type { Example } from '../../../src/training/index.js';
 import { derivedSeed } from '../../../src/util/derived-seed.js';
+import { randomNumbers } from '../../../src/util/random.js';
 
 /** Made-up trajectories over a small vocabulary: a prompt, sampled tokens, retrieved tokens, sampled tokens. */
 export function madeExamples(count: number, vocabSize: number, seed = 1): Example[] {

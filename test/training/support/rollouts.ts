@@ -1,7 +1,8 @@
 import { algorithmSettings } from '../../../src/training/algorithms/registry.js';
 import type { AlgorithmSettings } from '../../../src/training/algorithms/settings.js';
-import { randomNumbers, type StepWork, type TrainingSequence } from '../../../src/training/index.js';
+import type { StepWork, TrainingSequence } from '../../../src/training/index.js';
 import { derivedSeed } from '../../../src/util/derived-seed.js';
+import { randomNumbers } from '../../../src/util/random.js';
 import { madeExamples } from './examples.js';
 
 /** Made-up rollouts in groups of `groupSize`; the reward counts how often token 0 was sampled. */

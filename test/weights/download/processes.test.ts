@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { eventually } from '../../support/eventually.js';
 import { COMMIT, type HubServer, sha256, startHub } from '../../support/hub-server.js';
 import { type PullProcess, startPull } from './pull-process.js';
 
@@ -57,9 +58,6 @@ function start(): PullProcess {
 
 const blob = (): string => join(home, 'downloads', 'sha256', sha256(weights));
 const sent = (): number => hub.transfers.reduce((sum, { bytesSent }) => sum + bytesSent, 0);
-const until = async (condition: () => boolean): Promise<void> => {
-  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 10));
-};
 
 test('of two at once one fetches, both have the file', async () => {
   hub.faults.slowMs = 10;
@@ -72,7 +70,7 @@ test('of two at once one fetches, both have the file', async () => {
 test('a killed pull leaves nothing that is used, and the next one goes on from it', async () => {
   hub.faults.slowMs = 20;
   const first = start();
-  await until(() => sent() > 1_500_000);
+  await eventually(() => sent() > 1_500_000);
   first.child.kill('SIGKILL');
   expect(await first.outcome).toBeNull();
   expect(existsSync(blob())).toBe(false);

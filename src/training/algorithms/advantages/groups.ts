@@ -1,6 +1,6 @@
 // Rewards of rollouts of one question, compared with each other.
 
-import { mean, sum } from '../masked.js';
+import { mean, sum } from '../../../util/mean.js';
 
 /** A spread of rewards below this is rounding, not signal: dividing by it makes advantages of thousands. */
 const STD_FLOOR = 1e-3;

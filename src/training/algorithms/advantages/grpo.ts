@@ -4,7 +4,7 @@
 // verl divides by it (rounding residues become advantages of thousands) and TRL adds 1e-4. A group of one has its reward
 // less a baseline; verl gives R / (1 + 1e-6), TRL 0.
 
-import { mean } from '../masked.js';
+import { mean } from '../../../util/mean.js';
 import { isEqualGroup, standardDeviation } from './groups.js';
 
 /** A_i = (R_i - mean) / (std + 1e-6) for a group of at least two. */

@@ -3,7 +3,8 @@
 // The papers leave the details open. As in verl the variance is unbiased and 1e-8 stands inside the root; where verl
 // raises an error (fewer than two tokens) ours is 0. Search-R1's release whitens over observation tokens too.
 
-import { maskedPositions, mean, pick, spread, sum } from '../masked.js';
+import { mean, sum } from '../../../util/mean.js';
+import { maskedPositions, pick, spread } from '../masked.js';
 
 /**
  * @param values  for each sequence [T]

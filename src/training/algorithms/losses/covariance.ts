@@ -1,6 +1,6 @@
 // Covariance of advantage and log-probability, token by token (2505.22617, eq. 10): where entropy is lost.
 
-import { mean } from '../masked.js';
+import { mean } from '../../../util/mean.js';
 
 /**
  * (A_t - mean A)(logp_t - mean logp), means over all sampled tokens of the batch.

@@ -6,7 +6,7 @@
 // length normalisation of s_i: min(exp(mean_t (logpOld_t - logpEngine_t)), cap), which the objective passes as equal
 // weights. Where advantages differ within a sequence (they do not in GSPO) their mean is A_i.
 
-import { mean } from '../masked.js';
+import { mean } from '../../../util/mean.js';
 import { clipRatio } from './clipped.js';
 import { clampLogRatio, LOG_RATIO_LIMIT } from './ratio.js';
 import type { TokenLoss } from './token-loss.js';

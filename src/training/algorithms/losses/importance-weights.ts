@@ -6,7 +6,7 @@
 // you off-policy RL training", 2025, for the truncation). Token by token here, as the protocol says; verl's default takes
 // the product over the sequence. Low weights are not raised: they only slow learning, high ones break it.
 
-import { mean } from '../masked.js';
+import { mean } from '../../../util/mean.js';
 import { clampLogRatio } from './ratio.js';
 
 /** @returns [n] */

@@ -4,7 +4,7 @@
 // max(0, logpOld - logp). Gate and denominator are ours: sequences with A >= 0 whose summed log-probability fell, over
 // all sampled tokens of the whole batch. Both are decided within a sequence, so no batch pass is needed.
 
-import { mean } from '../masked.js';
+import { mean } from '../../../util/mean.js';
 
 /**
  * @param weight  the add-on's weight over the sampled tokens of the batch

@@ -2,8 +2,9 @@
 // arrives days later, so they are judged by how far the policy has moved on their own tokens, and not by versions
 // (`maxStaleness`) as rollouts of the running training are.
 
+import { mean } from '../../../util/mean.js';
 import { klEstimate } from '../losses/kl.js';
-import { maskedPositions, mean, pick } from '../masked.js';
+import { maskedPositions, pick } from '../masked.js';
 
 export interface PolicyDistance {
   /** Mean k3 of the policy that sampled against the current one, nats a token; 0 without sampled tokens. */

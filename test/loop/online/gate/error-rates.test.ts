@@ -4,7 +4,7 @@
 import { decideGate, type GatePair, type GateSettings } from '../../../../src/loop/online/gate/decide.js';
 import { RENEWED_AFTER } from '../../../../src/loop/online/gate/stretch.js';
 import { alphaOfAttempt } from '../../../../src/loop/online/statistics/alpha-spending.js';
-import { randomNumbers } from '../../../../src/training/index.js';
+import { randomNumbers } from '../../../../src/util/random.js';
 
 const settings: GateSettings = {
   questions: 300,

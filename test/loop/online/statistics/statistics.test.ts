@@ -7,7 +7,7 @@ import {
   type SequentialSettings,
   sequentialVerdict,
 } from '../../../../src/loop/online/statistics/sequential-test.js';
-import { randomNumbers } from '../../../../src/training/index.js';
+import { randomNumbers } from '../../../../src/util/random.js';
 
 const list = (n: number, b: number, c: number) => ({
   candidate: Array.from({ length: n }, (_, i) => (i < b ? 1 : 0)),

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import { itemsBetween, randomNumbers, shuffledOrder } from '../../src/training/index.js';
 import { derivedSeed } from '../../src/util/derived-seed.js';
+import { itemsBetween, randomNumbers, shuffledOrder } from '../../src/util/random.js';
 
 test('a series read in any pieces is one series, and each pass holds every item once', () => {
   fc.assert(

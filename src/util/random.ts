@@ -1,6 +1,6 @@
 // Random choices of a run without a state to keep: each follows from the run's seed and its own name.
 
-import { derivedSeed } from '../util/derived-seed.js';
+import { derivedSeed } from './derived-seed.js';
 
 /** Random numbers in [0, 1) with 32 bits, by Chris Doty-Humphrey's sfc32, begun from a seed. */
 export function randomNumbers(seed: number): () => number {
