@@ -13,7 +13,7 @@ import { ensureModel, preparePrecision } from '#searchloop/model/index.js';
 import { decode, prefill } from './engine/ours.js';
 import { profileSteps } from './engine/profile.js';
 import { type AdapterPair, writeAdapterPair, writeQ8Gguf } from './engine/shared-weights.js';
-import { type Figure, isMet, median, printReport } from './report.js';
+import { type Figure, isMet, median, note, printReport } from './report.js';
 import { installLlamaCppPython, installNodeLlamaCpp } from './rivals/install.js';
 import { type Rival, startRival, type Timing } from './rivals/process.js';
 
@@ -175,7 +175,7 @@ async function interleave(all: ReadonlyMap<string, Measure>, rounds: number): Pr
       const { seconds, tokens } = await all.get(name)!();
       if (round > 0) samples.get(name)!.push(tokens / seconds);
     }
-    process.stderr.write(`round ${round} of ${rounds}\n`);
+    note(`round ${round} of ${rounds}`);
   }
   return samples;
 }

@@ -3,7 +3,7 @@
 
 import { parseArgs } from 'node:util';
 import { fireFuzz } from './fuzz/fire.js';
-import { printReport } from './report.js';
+import { note, printReport } from './report.js';
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values } = parseArgs({
@@ -24,11 +24,11 @@ export async function run(args: readonly string[]): Promise<number> {
     concurrency: Number(values.concurrency),
     timeoutMs: 1000 * Number(values.timeout),
     onProgress: (done) => {
-      if (done % 500 === 0) process.stderr.write(`${done} of ${count}\n`);
+      if (done % 500 === 0) note(`${done} of ${count}`);
     },
   });
   for (const fault of faults.slice(0, 20))
-    process.stderr.write(`${fault.kind} at case ${fault.index} of ${fault.path}: ${fault.detail}\n`);
+    note(`${fault.kind} at case ${fault.index} of ${fault.path}: ${fault.detail}`);
   const ofKind = (...kinds: string[]) => faults.filter((fault) => kinds.includes(fault.kind)).length;
   printReport('fuzz', [
     { name: 'bodies', value: count, unit: 'bodies', goal: null },

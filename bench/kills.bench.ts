@@ -11,19 +11,17 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { packageRoot } from '#searchloop/config/index.js';
 import { readMetrics } from '#searchloop/training/index.js';
 import { canonicalJson, sha256File, sha256Hex } from '#searchloop/util/digest.js';
 import { randomNumbers } from '#searchloop/util/random.js';
-import { printReport } from './report.js';
+import { note, printReport, resultsFolder } from './report.js';
+import { SEARCHLOOP, sets } from './searchloop.js';
 import { openTinyPlace, TINY_SETTINGS, type TinyPlace } from './tiny-world/house.js';
 import { worldQuestions } from './tiny-world/questions.js';
 import { TINY_TRAINING } from './tiny-world/run.js';
 
 /** A killed run that ended before its moment came is started again with an earlier one, so often. */
 const MOST_DRAWS = 5;
-
-const note = (line: string): void => void process.stderr.write(`${line}\n`);
 
 interface Bench {
   readonly folder: string;
@@ -58,7 +56,7 @@ export async function run(args: string[]): Promise<number> {
       steps: { type: 'string', default: '5' },
       seed: { type: 'string', default: String(Date.now() % 100_000) },
       threads: { type: 'string', default: String(availableParallelism()) },
-      folder: { type: 'string', default: join(packageRoot, 'bench', 'results', 'kills') },
+      folder: { type: 'string', default: resultsFolder('kills') },
       resume: { type: 'boolean', default: false },
     },
   });
@@ -134,17 +132,7 @@ function commandLine(
     'training.threads': Number(values.threads),
     'engine.threads': Number(values.threads),
   };
-  const set = Object.entries(settings).flatMap(([key, value]) => ['-s', `${key}=${JSON.stringify(value)}`]);
-  return [
-    join(packageRoot, 'dist', 'main.js'),
-    'train',
-    values.algorithm,
-    ...set,
-    '--data',
-    data,
-    '--resume',
-    '--output',
-  ];
+  return [SEARCHLOOP, 'train', values.algorithm, ...sets(settings), '--data', data, '--resume', '--output'];
 }
 
 /** @param killAfterMs  kill -9 then; absent: it may end */

@@ -8,13 +8,13 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { packageRoot } from '#searchloop/config/index.js';
 import { readMetrics } from '#searchloop/training/index.js';
 import { canonicalJson, sha256Hex } from '#searchloop/util/digest.js';
+import { eachOf } from '#searchloop/util/side-by-side.js';
 import { curveMean, markdownTable, startOf, writeReport } from './learning/report.js';
 import { keepResult, type RunResult, readResult } from './learning/results.js';
 import { LEARNERS, VARIANTS, type Variant } from './learning/variants.js';
-import { type Figure, printReport } from './report.js';
+import { type Figure, note, printReport, resultsFolder } from './report.js';
 import { openTinyPlace, type TinyPlace, tinyModelFolder } from './tiny-world/house.js';
 import { runTiny, TINY_TRAINING } from './tiny-world/run.js';
 import { makeTinyWarmStart } from './tiny-world/warm-start.js';
@@ -25,15 +25,13 @@ const FINAL_QUESTIONS = 400;
 const MOST_MINUTES_A_RUN = 6;
 const MOST_MINUTES = 150;
 
-const note = (line: string): void => void process.stderr.write(`${line}\n`);
-
 export async function run(args: string[]): Promise<number> {
   const { values } = parseArgs({
     args,
     options: {
       seeds: { type: 'string', default: '3' },
       only: { type: 'string' },
-      folder: { type: 'string', default: join(packageRoot, 'bench', 'results', 'learning') },
+      folder: { type: 'string', default: resultsFolder('learning') },
       // A second thread makes a run of so small a model no faster; a second run beside it costs it little.
       threads: { type: 'string', default: '1' },
       parallel: { type: 'string', default: String(availableParallelism()) },
@@ -57,31 +55,14 @@ export async function run(args: string[]): Promise<number> {
     )
     .map((job) => ({ ...job, found: readResult(folder, job.variant.name, job.seed, job.digest) }));
   const wanted = jobs.filter(({ found }) => found !== null || !values.report);
-  const results = await inParallel(
-    wanted,
-    Number(values.parallel),
-    async ({ found, ...job }) => found ?? (await runOne(place, folder, job)),
-  );
+  const results: RunResult[] = [];
+  await eachOf(wanted, atOnce, async ({ found, ...job }, at) => {
+    results[at] = found ?? (await runOne(place, folder, job));
+  });
   if (values.only === undefined) await writeReport(results);
   process.stdout.write(`${markdownTable(results)}\n`);
   printReport('learning', figuresOf(results));
   return 0;
-}
-
-/** Results in the order of the jobs, of which `most` run at once. */
-async function inParallel<J, R>(
-  jobs: readonly J[],
-  most: number,
-  runJob: (job: J) => Promise<R>,
-): Promise<R[]> {
-  const results: R[] = [];
-  const queue = [...jobs.entries()];
-  const takeJobs = async (): Promise<void> => {
-    for (let next = queue.shift(); next !== undefined; next = queue.shift())
-      results[next[0]] = await runJob(next[1]);
-  };
-  await Promise.all(Array.from({ length: most }, takeJobs));
-  return results;
 }
 
 async function warmStart(work: string, threads: number): Promise<void> {

@@ -8,20 +8,19 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { packageRoot } from '#searchloop/config/index.js';
 import type { Interval } from '#searchloop/evaluation/index.js';
+import { interrupted } from './interrupt.js';
 import { live, readStretches, type Stretch } from './loop/episode.js';
 import { rightAnswer } from './loop/labels.js';
 import { openRealPlace } from './loop/real-place.js';
 import { type Measured, measureVersions } from './loop/real-versions.js';
 import { putBetweenMarks } from './loop/report.js';
-import { type Figure, printReport } from './report.js';
+import { type Figure, note, printReport, resultsFolder } from './report.js';
 
 /** What users ask in a stretch, all at its beginning: then the loop has the machine for itself. */
 const QUESTIONS_A_STRETCH = 160;
 
 /** For the end of a verdict. */
 const MOST_MINUTES_MORE = 45;
-
-const note = (line: string): void => void process.stderr.write(`${line}\n`);
 
 export async function run(args: string[]): Promise<number> {
   const { values } = parseArgs({
@@ -31,7 +30,7 @@ export async function run(args: string[]): Promise<number> {
       index: { type: 'string' },
       minutes: { type: 'string', default: '120' },
       questions: { type: 'string', default: '300' },
-      folder: { type: 'string', default: join(packageRoot, 'bench', 'results', 'loop-real') },
+      folder: { type: 'string', default: resultsFolder('loop-real') },
       /** Measures what is there, and lives no further. */
       report: { type: 'boolean', default: false },
     },
@@ -42,8 +41,7 @@ export async function run(args: string[]): Promise<number> {
     return 2;
   }
   mkdirSync(folder, { recursive: true });
-  const stop = new AbortController();
-  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stop.abort());
+  const signal = interrupted();
   const place = await openRealPlace({ folder, questionFile: resolve(data), index: resolve(index) });
   if (!values.report)
     await live(place, {
@@ -61,9 +59,9 @@ export async function run(args: string[]): Promise<number> {
         return minutes >= most ? `${minutes.toFixed(0)} minutes` : null;
       },
       onNote: note,
-      signal: stop.signal,
+      signal,
     });
-  const measured = await measureVersions(place, Number(values.questions), stop.signal);
+  const measured = await measureVersions(place, Number(values.questions), signal);
   const table = markdownTable(measured);
   process.stdout.write(`${table}\n`);
   await putBetweenMarks(join(packageRoot, 'docs', 'loop.md'), 'loop-real', table);

@@ -4,25 +4,22 @@
 //   npm run bench -- loop [--minutes 40] [--folder bench/results/loop] [--short] [--report]
 
 import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { packageRoot } from '#searchloop/config/index.js';
 import type { LoopStatus } from '#searchloop/loop/index.js';
 import { createTokenizer } from '#searchloop/tokenizer/index.js';
+import { interrupted } from './interrupt.js';
 import { live, readStretches, type Stretch } from './loop/episode.js';
 import { rightAnswer } from './loop/labels.js';
 import { type LoopPlace, openLoopPlace, openWorld } from './loop/place.js';
 import { markdownTable, writeReport } from './loop/report.js';
 import { mixedRecords, type PublishedVersion, publishedVersions } from './loop/versions.js';
-import { type Figure, median, printReport } from './report.js';
+import { type Figure, median, note, printReport, resultsFolder } from './report.js';
 
 /** Goals of the learning: exact match on questions that neither training nor gate has seen. */
 const START = 0.3;
 const END = 0.75;
 const SWAPS = 10;
 const STALL_STEPS = 2;
-
-const note = (line: string): void => void process.stderr.write(`${line}\n`);
 
 export async function run(args: string[]): Promise<number> {
   const { values } = parseArgs({
@@ -36,11 +33,10 @@ export async function run(args: string[]): Promise<number> {
     },
   });
   const name = values.short ? 'loop-short' : 'loop';
-  const folder = values.folder ?? join(packageRoot, 'bench', 'results', name);
+  const folder = values.folder ?? resultsFolder(name);
   const minutes = Number(values.minutes ?? (values.short ? 6 : 40));
   mkdirSync(folder, { recursive: true });
-  const stop = new AbortController();
-  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stop.abort());
+  const signal = interrupted();
   const settings = {
     // Users leave no pause: beside them the loop has a quarter of the slots.
     'loop.patienceMs': 500,
@@ -63,7 +59,7 @@ export async function run(args: string[]): Promise<number> {
       seed: 1,
       isOver: (status, spent) => whyOver(status, spent, minutes),
       onNote: note,
-      signal: stop.signal,
+      signal,
     });
   const stretches = readStretches(folder);
   const versions = await publishedVersions(place);

@@ -9,12 +9,13 @@ import { parseArgs } from 'node:util';
 import { packageRoot } from '#searchloop/config/index.js';
 import type { LoopStatus } from '#searchloop/loop/index.js';
 import { mean } from '#searchloop/util/mean.js';
+import { interrupted } from './interrupt.js';
 import { live, readStretches, type Stretch } from './loop/episode.js';
 import { copiedAnswer, type Labelling, rightAnswer, wrongAnswer } from './loop/labels.js';
 import { type LoopPlace, openLoopPlace, openWorld } from './loop/place.js';
 import { markdownTable, putBetweenMarks, writeReport } from './loop/report.js';
 import { type PublishedVersion, publishedVersions, stepRewards } from './loop/versions.js';
-import { type Figure, printReport } from './report.js';
+import { type Figure, note, printReport, resultsFolder } from './report.js';
 import type { TinyPlace } from './tiny-world/house.js';
 import type { WorldQuestion } from './tiny-world/questions.js';
 import { TINY_TRAINING } from './tiny-world/run.js';
@@ -91,8 +92,6 @@ function stuffingReward(folder: string): string {
   return path;
 }
 
-const note = (line: string): void => void process.stderr.write(`${line}\n`);
-
 export async function run(args: string[]): Promise<number> {
   const { values } = parseArgs({
     args,
@@ -106,21 +105,20 @@ export async function run(args: string[]): Promise<number> {
     },
   });
   const name = values.short ? 'poison-short' : 'poison';
-  const folder = values.folder ?? join(packageRoot, 'bench', 'results', name);
+  const folder = values.folder ?? resultsFolder(name);
   const limits = {
     verdicts: Number(values.verdicts ?? (values.short ? 2 : 10)),
     minutes: Number(values.minutes ?? (values.short ? 4 : 10)),
     questions: values.short ? 150 : 800,
   };
-  const stop = new AbortController();
-  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stop.abort());
+  const signal = interrupted();
   const world = await openWorld(folder);
   const chosen = SCENARIOS.filter((scenario) => values.only?.split(',').includes(scenario.name) ?? true);
   const figures: Figure[] = [];
   const rows: string[][] = [];
   for (const scenario of chosen) {
-    if (stop.signal.aborted) break;
-    const played = await play(scenario, { world, folder, limits, signal: stop.signal });
+    if (signal.aborted) break;
+    const played = await play(scenario, { world, folder, limits, signal });
     const { versions, stretches } = played;
     process.stdout.write(`\n${scenario.about}\n\n${markdownTable(versions, stretches)}\n`);
     figures.push(...figuresOf(scenario, played));

@@ -1,6 +1,15 @@
 // What every benchmark prints: a table for people, then one line of JSON for tools. A figure that misses its
 // goal is printed as missed.
 
+import { join } from 'node:path';
+import { packageRoot } from '#searchloop/config/index.js';
+
+/** Where a benchmark keeps what it made, unless told otherwise. */
+export const resultsFolder = (bench: string): string => join(packageRoot, 'bench', 'results', bench);
+
+/** A line for whoever waits. */
+export const note = (line: string): void => void process.stderr.write(`${line}\n`);
+
 export interface Figure {
   readonly name: string;
   readonly value: number;

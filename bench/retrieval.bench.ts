@@ -20,7 +20,7 @@ import {
   openParallelEmbedder,
 } from '#searchloop/retrieval/index.js';
 import { xorshift32 } from './random.js';
-import { type Figure, percentile, printReport } from './report.js';
+import { type Figure, note, percentile, printReport } from './report.js';
 import { exactSearch } from './retrieval/exact-search.js';
 
 const DIMENSION = 384;
@@ -81,7 +81,7 @@ async function corpusPart(data: string, output: string, count: number): Promise<
       output: folder,
       name: 'corpus',
       embedder,
-      onProgress: ({ stage, done, total }) => process.stderr.write(`${stage} ${done} of ${total}\n`),
+      onProgress: ({ stage, done, total }) => note(`${stage} ${done} of ${total}`),
     });
   });
   const manifest = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8')) as IndexManifest;
@@ -191,7 +191,7 @@ function synthetic(output: string, count: number): Figure[] {
     const index = HnswIndex.create(settings, count);
     for (let label = 0; label < count; label++) {
       index.add(label, next());
-      if (label % 20_000 === 0) process.stderr.write(`synthetic ${label} of ${count}\n`);
+      if (label % 20_000 === 0) note(`synthetic ${label} of ${count}`);
     }
     index.save(path);
     writeFileSync(record, JSON.stringify({ seconds: (performance.now() - begin) / 1000 }));

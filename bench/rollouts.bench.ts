@@ -2,7 +2,6 @@
 //
 //   npm run bench -- rollouts [--questions 16] [--rounds 3]
 
-import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -12,8 +11,10 @@ import { ensureModel, preparePrecision } from '#searchloop/model/index.js';
 import { createRetriever, ensureDemoIndex } from '#searchloop/retrieval/index.js';
 import { createRolloutRunner, loadPrompts, type RolloutRunner } from '#searchloop/rollout/index.js';
 import { createTokenizer } from '#searchloop/tokenizer/index.js';
+import { eachOf } from '#searchloop/util/side-by-side.js';
+import { demoQuestions } from './demo-questions.js';
 import { writeQ8Gguf } from './engine/shared-weights.js';
-import { type Figure, median, printReport } from './report.js';
+import { type Figure, median, note, printReport } from './report.js';
 import { installLlamaCppPython } from './rivals/install.js';
 import { startLlamaGenerator } from './rivals/llama-generator.js';
 
@@ -71,7 +72,9 @@ export async function run(args: string[]): Promise<number> {
     ...side,
     runner: runnerOn(side.generator),
   }));
-  const questions = readQuestions(Number(values.questions));
+  const questions = (await demoQuestions())
+    .slice(0, Number(values.questions))
+    .map(({ question }) => question);
   const samples = new Map<string, Sample[]>();
   for (let round = 0; round <= Number(values.rounds); round++) {
     for (const atOnce of AT_ONCE)
@@ -80,7 +83,7 @@ export async function run(args: string[]): Promise<number> {
         if (round > 0)
           samples.set(`${name} ${atOnce}`, [...(samples.get(`${name} ${atOnce}`) ?? []), sample]);
       }
-    process.stderr.write(`round ${round} of ${values.rounds}\n`);
+    note(`round ${round} of ${values.rounds}`);
   }
   for (const { generator } of sides) await generator.close();
   await retriever.close();
@@ -93,44 +96,33 @@ export async function run(args: string[]): Promise<number> {
   return 0;
 }
 
-function readQuestions(count: number): string[] {
-  const lines = readFileSync(join(packageRoot, 'index', 'demo', 'questions.jsonl'), 'utf8')
-    .trim()
-    .split('\n');
-  return lines.slice(0, count).map((line) => (JSON.parse(line) as { question: string }).question);
-}
-
 /** `rag` searches in every rollout; the untrained model seldom searches under search-r1. Both are run. */
 async function rollouts(
   runner: RolloutRunner,
   questions: readonly string[],
   atOnce: number,
 ): Promise<Sample> {
-  const queue = questions.flatMap((question) => [
+  const jobs = questions.flatMap((question) => [
     { question, method: 'rag' as const },
     { question, method: 'search-r1' as const },
   ]);
-  const count = queue.length;
   let tokens = 0;
   let searches = 0;
   const begin = performance.now();
-  await Promise.all(
-    Array.from({ length: atOnce }, async () => {
-      for (let job = queue.shift(); job !== undefined; job = queue.shift())
-        for await (const event of runner.run({
-          method: job.method,
-          messages: [{ role: 'user', content: job.question }],
-          sampling: { ...RAW_POLICY, temperature: 0 },
-          maxTokens: 200,
-          forceAnswer: true,
-        }))
-          if (event.type === 'done') {
-            tokens += event.usage.completionTokens;
-            searches += event.usage.searches;
-          }
-    }),
-  );
-  return { perMinute: (count * 60_000) / (performance.now() - begin), tokens, searches };
+  await eachOf(jobs, atOnce, async ({ question, method }) => {
+    for await (const event of runner.run({
+      method,
+      messages: [{ role: 'user', content: question }],
+      sampling: { ...RAW_POLICY, temperature: 0 },
+      maxTokens: 200,
+      forceAnswer: true,
+    }))
+      if (event.type === 'done') {
+        tokens += event.usage.completionTokens;
+        searches += event.usage.searches;
+      }
+  });
+  return { perMinute: (jobs.length * 60_000) / (performance.now() - begin), tokens, searches };
 }
 
 function report(

@@ -3,13 +3,13 @@
 //
 //   npm run bench -- serve [--requests 4] [--clients 1,4,16,64]
 
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { packageRoot } from '#searchloop/config/index.js';
-import { type Figure, percentile, printReport } from './report.js';
-import { askStreaming, type Stream, startServer, stopServer } from './serve/streaming-server.js';
+import { demoQuestions } from './demo-questions.js';
+import { type Figure, note, percentile, printReport } from './report.js';
+import { askStreaming, type Stream, startServer } from './serve/streaming-server.js';
 
 const MAX_TOKENS = 64;
 
@@ -22,27 +22,25 @@ export async function run(args: string[]): Promise<number> {
     },
   });
   const counts = values.clients.split(',').map(Number);
-  const questions = readFileSync(join(packageRoot, 'index', 'demo', 'questions.jsonl'), 'utf8')
-    .trim()
-    .split('\n')
-    .map((line) => (JSON.parse(line) as { question: string }).question);
+  const questions = (await demoQuestions()).map(({ question }) => question);
   const figures: Figure[] = [];
 
   const queueLimit = Math.max(...counts);
   const folder = mkdtempSync(join(tmpdir(), 'searchloop-bench-'));
-  const server = await startServer([
-    `engine.queueLimit=${queueLimit}`,
-    'engine.maxSequences=16',
-    `store.path=${join(folder, 'trajectories.db')}`,
-  ]);
+  const server = await startServer({
+    'engine.queueLimit': queueLimit,
+    'engine.maxSequences': 16,
+    'store.path': join(folder, 'trajectories.db'),
+  });
+  const ask = asker(server.url);
   try {
     await ask(questions[0]!);
     for (const clients of counts) {
       const begin = performance.now();
-      const streams = await load(clients, Number(values.requests), questions);
+      const streams = await load(ask, clients, Number(values.requests), questions);
       const seconds = (performance.now() - begin) / 1000;
       figures.push(...figuresOf(clients, streams, seconds));
-      process.stderr.write(`${clients} clients: ${streams.length} answers in ${seconds.toFixed(1)} s\n`);
+      note(`${clients} clients: ${streams.length} answers in ${seconds.toFixed(1)} s`);
     }
     // Above the bound: more at once than slots and queue take; no search, which would spread the arrivals out.
     const long = { model: 'searchloop:direct', ignore_eos: true };
@@ -69,7 +67,7 @@ export async function run(args: string[]): Promise<number> {
       { name: 'above the bound: failed otherwise', value: other.length, unit: 'requests', goal: { most: 0 } },
     );
   } finally {
-    await stopServer(server);
+    await server.stop();
     rmSync(folder, { recursive: true });
   }
   printReport('serve', figures, [
@@ -78,10 +76,19 @@ export async function run(args: string[]): Promise<number> {
   return 0;
 }
 
-const ask = (question: string, body: object = {}): Promise<Stream> =>
-  askStreaming(question, { model: 'searchloop:rag', max_tokens: MAX_TOKENS, ...body });
+type Ask = (question: string, body?: object) => Promise<Stream>;
 
-async function load(clients: number, requests: number, questions: readonly string[]): Promise<Stream[]> {
+const asker =
+  (url: string): Ask =>
+  (question, body = {}) =>
+    askStreaming(url, question, { model: 'searchloop:rag', max_tokens: MAX_TOKENS, ...body });
+
+async function load(
+  ask: Ask,
+  clients: number,
+  requests: number,
+  questions: readonly string[],
+): Promise<Stream[]> {
   const streams: Stream[] = [];
   await Promise.all(
     Array.from({ length: clients }, async (_, client) => {

@@ -11,10 +11,11 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { homeFolder, loadConfig, packageRoot } from '#searchloop/config/index.js';
+import { homeFolder, loadConfig } from '#searchloop/config/index.js';
 import { ensureModel } from '#searchloop/model/index.js';
-import { percentile, printReport } from './report.js';
-import { askStreaming, startServer, stopServer } from './serve/streaming-server.js';
+import { note, percentile, printReport } from './report.js';
+import { SEARCHLOOP, sets } from './searchloop.js';
+import { askStreaming, type Stream, startServer } from './serve/streaming-server.js';
 import { textsOf } from './training/shared-setup.js';
 
 const MAX_TOKENS = 128;
@@ -36,27 +37,27 @@ export async function run(args: string[]): Promise<number> {
   });
   const [rounds, requests] = [Number(values.rounds), Number(values.requests)];
   const folder = mkdtempSync(join(tmpdir(), 'searchloop-bench-'));
-  const server = await startServer(['store.kind=none', 'engine.maxSequences=4']);
+  const server = await startServer({ 'store.kind': 'none', 'engine.maxSequences': 4 });
   let trainer: ChildProcess | null = null;
   const alone: Load = { gapsMs: [], seconds: 0, failed: 0 };
   const beside: Load = { gapsMs: [], seconds: 0, failed: 0 };
   let trainerSeconds = 0;
   try {
-    await ask(0);
+    await ask(server.url, 0);
     trainer = await startTrainer(folder);
     const pid = trainer.pid as number;
     for (let round = 0; round < rounds; round++)
       for (const training of round % 2 === 0 ? [false, true] : [true, false]) {
         trainer.kill(training ? 'SIGCONT' : 'SIGSTOP');
         const before = processorSeconds(pid);
-        await stream(training ? beside : alone, requests);
+        await stream(server.url, training ? beside : alone, requests);
         if (training) trainerSeconds += processorSeconds(pid) - before;
-        process.stderr.write(`round ${round + 1}, ${training ? 'with' : 'without'} training: done\n`);
+        note(`round ${round + 1}, ${training ? 'with' : 'without'} training: done`);
       }
   } finally {
     trainer?.removeAllListeners('exit');
     trainer?.kill('SIGKILL');
-    await stopServer(server);
+    await server.stop();
     rmSync(folder, { recursive: true });
   }
   const [without, with_] = [percentile(alone.gapsMs, 0.95), percentile(beside.gapsMs, 0.95)];
@@ -87,17 +88,17 @@ export async function run(args: string[]): Promise<number> {
 
 const QUESTIONS = ['Tell me about the Danube.', 'How do glaciers form?', 'What did Marie Curie find?'];
 
-const ask = (index: number) =>
-  askStreaming(QUESTIONS[index % QUESTIONS.length] as string, {
+const ask = (url: string, index: number): Promise<Stream> =>
+  askStreaming(url, QUESTIONS[index % QUESTIONS.length] as string, {
     model: 'searchloop:chat',
     max_tokens: MAX_TOKENS,
     ignore_eos: true,
   });
 
-async function stream(load: Load, requests: number): Promise<void> {
+async function stream(url: string, load: Load, requests: number): Promise<void> {
   const begin = performance.now();
   for (let index = 0; index < requests; index++) {
-    const { status, whole, gapsMs } = await ask(index);
+    const { status, whole, gapsMs } = await ask(url, index);
     if (status !== 200 || !whole || gapsMs.length < MAX_TOKENS / 2) load.failed += 1;
     load.gapsMs.push(...gapsMs);
   }
@@ -115,19 +116,10 @@ async function startTrainer(folder: string): Promise<ChildProcess> {
     return JSON.stringify({ record: { id: `text-${i}`, tokenIds, lossMask } });
   });
   writeFileSync(data, `${lines.join('\n')}\n`);
-  const settings = ['training.steps=1000000', 'training.batchSequences=1'];
+  const settings = { 'training.steps': 1_000_000, 'training.batchSequences': 1 };
   const child = spawn(
     process.execPath,
-    [
-      join(packageRoot, 'dist', 'main.js'),
-      'train',
-      'sft',
-      '--data',
-      data,
-      '--output',
-      join(folder, 'run'),
-      ...settings.flatMap((setting) => ['--set', setting]),
-    ],
+    [SEARCHLOOP, 'train', 'sft', '--data', data, '--output', join(folder, 'run'), ...sets(settings)],
     { stdio: ['ignore', 'ignore', 'pipe'] },
   );
   let printed = '';

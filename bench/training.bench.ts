@@ -18,7 +18,7 @@ import { homeFolder, loadConfig, packageRoot } from '#searchloop/config/index.js
 import { ensureModel } from '#searchloop/model/index.js';
 import { writeFileAtomic } from '#searchloop/util/atomic-file.js';
 import { canonicalJson, sha256Hex } from '#searchloop/util/digest.js';
-import { type Figure, median, printReport } from './report.js';
+import { type Figure, median, note, printReport, resultsFolder } from './report.js';
 import { installPyTorch, PEFT, PYTORCH } from './rivals/pytorch.js';
 import { runJob, type TrainingJob, type TrainingSample } from './training/job.js';
 import { textsOf, writeSetup } from './training/shared-setup.js';
@@ -40,8 +40,6 @@ type Side = (typeof SIDES)[number];
 type Samples = Record<Side, TrainingSample[]>;
 
 const here = dirname(fileURLToPath(import.meta.url));
-const note = (line: string): void => void process.stderr.write(`${line}\n`);
-
 export async function run(args: string[]): Promise<number> {
   const { values } = parseArgs({
     args,
@@ -108,7 +106,7 @@ async function measure(
   { shape, rounds, resume }: { readonly shape: Shape; readonly rounds: number; readonly resume: boolean },
 ): Promise<Samples> {
   const settings = sha256Hex(canonicalJson(job));
-  const file = join(packageRoot, 'bench', 'results', 'training', `${shape.name}.json`);
+  const file = join(resultsFolder('training'), `${shape.name}.json`);
   mkdirSync(dirname(file), { recursive: true });
   const samples = (resume ? keptSamples(file, settings) : null) ?? { ours: [], pytorch: [] };
   for (let round = 0; round < rounds; round++)

@@ -1,11 +1,12 @@
 // People who ask without pause, whole, streamed and over WebSocket, and say how good the answer was.
 
 import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { WebSocket } from 'ws';
-import { eventData } from '../serve/event-data.js';
+import { eventData, postJson } from '../http.js';
 import type { Acknowledged } from './acknowledged.js';
 import type { House } from './houses.js';
-import { monotonicNow } from './server-process.js';
+import { monotonicNow } from './monotonic.js';
 
 /** An answer as its client saw it. Times are those of `monotonicNow`. */
 export interface SeenAnswer {
@@ -108,9 +109,9 @@ export class Load {
       } catch (error) {
         if (this.#killed) break;
         this.failures.push(`${kind}: ${(error as Error).message}`);
-        await new Promise((resolve) => setTimeout(resolve, 50));
+        await sleep(50);
       }
-      if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, random() * 2 * pauseMs));
+      if (pauseMs > 0) await sleep(random() * 2 * pauseMs);
     }
     socket?.terminate();
   }
@@ -230,13 +231,6 @@ export async function sendFeedback(
   const answer = JSON.parse(await text200(response)) as { id: string; stored: boolean };
   if (answer.stored) acknowledged.heard(key, answer.id);
 }
-
-const postJson = (url: string, body: object, headers: Record<string, string> = {}): Promise<Response> =>
-  fetch(url, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...headers },
-    body: JSON.stringify(body),
-  });
 
 async function text200(response: Response): Promise<string> {
   const text = await response.text();

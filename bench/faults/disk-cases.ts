@@ -5,7 +5,8 @@ import { openDatabase } from '#searchloop/storage/index.js';
 import { storeFile } from './check.js';
 import { seeLoop } from './check-loop.js';
 import type { Fault, FaultLayer } from './layer/fault-layer.js';
-import { type ServerProcess, type ThreadName, until } from './server-process.js';
+import type { ServerProcess, ThreadName } from './server-process.js';
+import { until } from './until.js';
 
 export interface Running {
   /** Resolves when the fault has stood for long enough: at least `HELD_MS`, and until some answers came meanwhile. */

@@ -11,7 +11,9 @@ import { CASES, type DiskCase, HELD_MS } from './disk-cases.js';
 import type { House } from './houses.js';
 import { randomOf } from './kills.js';
 import { createFaultLayer } from './layer/fault-layer.js';
-import { monotonicNow, readiness, startServer, until } from './server-process.js';
+import { monotonicNow } from './monotonic.js';
+import { readiness, startServer } from './server-process.js';
+import { until } from './until.js';
 
 export interface CaseResult {
   readonly name: string;

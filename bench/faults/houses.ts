@@ -1,12 +1,14 @@
 // What the servers of this bench answer with: the tiny world, and the default model over the demo index.
 
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { homeFolder, loadConfig, packageRoot } from '#searchloop/config/index.js';
+import { homeFolder, loadConfig } from '#searchloop/config/index.js';
 import { ensureModel, preparePrecision } from '#searchloop/model/index.js';
 import type { Auditor } from '#searchloop/trajectory/index.js';
+import { demoQuestions } from '../demo-questions.js';
+import { SEARCHLOOP, sets } from '../searchloop.js';
 import { openTinyPlace, TINY_SETTINGS } from '../tiny-world/house.js';
 import { worldQuestions } from '../tiny-world/questions.js';
 
@@ -97,11 +99,6 @@ export async function realHouse(folder: string): Promise<House> {
   const home = homeFolder(config);
   const model = await ensureModel(config.model.policy, home);
   const graphs = await preparePrecision(home, model, config.engine.precision);
-  const questions = readFileSync(join(packageRoot, 'index', 'demo', 'questions.jsonl'), 'utf8')
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line) as { question: string; golden_answers: string[] })
-    .map(({ question, golden_answers }) => ({ question, goldenAnswers: golden_answers }));
   return {
     name: 'real',
     flags: (data, more = {}) => ({
@@ -130,7 +127,7 @@ export async function realHouse(folder: string): Promise<House> {
       'training.searchCost': 0.01,
     },
     phases: ['rolling', 'training'],
-    questions,
+    questions: await demoQuestions(),
     request: { model: 'searchloop:rag', max_tokens: 24 },
     auditor: { modelDigest: graphs.digest, tokenizer: await model.readTokenizer() },
   };
@@ -138,12 +135,8 @@ export async function realHouse(folder: string): Promise<House> {
 
 /** `searchloop trajectories audit` on a data folder. @returns exit code and what it said */
 export function auditOnCommandLine(house: House, data: string): { code: number; text: string } {
-  const settings = Object.entries(house.flags(data)).flatMap(([key, value]) => [
-    '--set',
-    `${key}=${JSON.stringify(value)}`,
-  ]);
   try {
-    const args = [join(packageRoot, 'dist', 'main.js'), 'trajectories', 'audit', ...settings];
+    const args = [SEARCHLOOP, 'trajectories', 'audit', ...sets(house.flags(data))];
     return {
       code: 0,
       text: execFileSync(process.execPath, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }),

@@ -9,7 +9,8 @@ import { auditStore, checkStore, storeFile } from './check.js';
 import { loopFaults, type SeenLoop, seeLoop } from './check-loop.js';
 import { Load, sendFeedback } from './clients.js';
 import { auditOnCommandLine, type House } from './houses.js';
-import { startServer, until } from './server-process.js';
+import { startServer } from './server-process.js';
+import { until } from './until.js';
 
 /** One start, what it found after the kill before, and its own kill. A line of a file: a bench that was stopped goes on. */
 export interface KillResult {

@@ -11,7 +11,8 @@ import { Load } from './clients.js';
 import type { House } from './houses.js';
 import { randomOf } from './kills.js';
 import { createFaultLayer } from './layer/fault-layer.js';
-import { startServer, until } from './server-process.js';
+import { startServer } from './server-process.js';
+import { until } from './until.js';
 
 export interface PowerResult {
   readonly cuts: number;

@@ -4,6 +4,7 @@ import { appendFileSync, existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { isMainThread } from 'node:worker_threads';
+import { monotonicNow } from './monotonic.js';
 import type { ThreadName } from './server-process.js';
 
 const { FAULT_DELAYS, FAULT_DIE } = process.env;
@@ -13,15 +14,9 @@ if (isMainThread && FAULT_DELAYS !== undefined) {
   const delay = monitorEventLoopDelay({ resolution: 1 });
   delay.enable();
   setInterval(() => {
-    appendFileSync(FAULT_DELAYS, `${performance.now() + monotonicStart()} ${delay.max / 1e6}\n`);
+    appendFileSync(FAULT_DELAYS, `${monotonicNow()} ${delay.max / 1e6}\n`);
     delay.reset();
   }, EVERY_MS).unref();
-}
-
-/** So that times can be compared with those of other processes, whatever the clock says. */
-function monotonicStart(): number {
-  const [seconds, nanoseconds] = process.hrtime();
-  return seconds * 1000 + nanoseconds / 1e6 - performance.now();
 }
 
 /** By the file that the thread began with. */

@@ -3,10 +3,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, existsSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { packageRoot } from '#searchloop/config/index.js';
+import { addressOf, SEARCHLOOP, sets } from '../searchloop.js';
+import { until } from './until.js';
 
 export interface ServerProcess {
   /** Address, when it answers; rejects where it ends before. */
@@ -33,13 +33,6 @@ export interface ServerOptions {
   readonly folder: string;
 }
 
-/** Milliseconds of a clock that nobody sets, the same for all processes. */
-export function monotonicNow(): number {
-  const [seconds, nanoseconds] = process.hrtime();
-  return seconds * 1000 + nanoseconds / 1e6;
-}
-
-const START_MS = 180_000;
 /** Within it a thread looks whether it shall end, busy as it may be. */
 const THREAD_LOOK_MS = 2000;
 
@@ -55,14 +48,10 @@ export function startServer({ flags, environment = {}, folder }: ServerOptions):
   const log = openSync(join(folder, 'server.log'), 'a');
   const begun = performance.now();
   let took = Number.NaN;
-  const settings = Object.entries(flags).flatMap(([key, value]) => [
-    '--set',
-    `${key}=${JSON.stringify(value)}`,
-  ]);
   const probe = pathToFileURL(join(packageRoot, 'dist', 'bench', 'faults', 'probe.js')).href;
   const child = spawn(
     process.execPath,
-    ['--import', probe, join(packageRoot, 'dist', 'main.js'), 'serve', '--port', '0', ...settings],
+    ['--import', probe, SEARCHLOOP, 'serve', '--port', '0', ...sets(flags)],
     {
       stdio: ['ignore', 'pipe', log],
       detached: true,
@@ -77,20 +66,16 @@ export function startServer({ flags, environment = {}, folder }: ServerOptions):
       resolve(code);
     }),
   );
-  const ready = new Promise<string>((resolve, reject) => {
-    const wait = setTimeout(() => {
-      killGroup(child);
-      reject(new Error(`the server did not answer within ${START_MS / 1000} s; see ${folder}/server.log`));
-    }, START_MS).unref();
-    createInterface({ input: child.stdout! }).on('line', (line) => {
-      const url = /answers on (\S+)/.exec(line)?.[1];
-      if (url === undefined) return;
+  const ready = addressOf(child, join(folder, 'server.log')).then(
+    (url) => {
       took = performance.now() - begun;
-      clearTimeout(wait);
-      resolve(url);
-    });
-    void ended.then((code) => reject(new Error(`the server ended with ${code}; see ${folder}/server.log`)));
-  });
+      return url;
+    },
+    (error: Error) => {
+      killGroup(child);
+      throw error;
+    },
+  );
   ready.catch(() => {});
   return {
     ready,
@@ -133,14 +118,4 @@ export interface Readiness {
 
 export async function readiness(url: string): Promise<Readiness> {
   return (await (await fetch(`${url}/readyz`)).json()) as Readiness;
-}
-
-/** Whether a condition came true in time. */
-export async function until(condition: () => boolean | Promise<boolean>, mostMs: number): Promise<boolean> {
-  const deadline = performance.now() + mostMs;
-  while (performance.now() < deadline) {
-    if (await condition()) return true;
-    await sleep(20);
-  }
-  return false;
 }

@@ -1,5 +1,6 @@
 // Sends fuzzed bodies to a running server and judges what comes back.
 
+import { eachOf } from '#searchloop/util/side-by-side.js';
 import { mulberry32 } from '../random.js';
 import { type FuzzCase, fuzzCase } from './bodies.js';
 
@@ -42,19 +43,14 @@ export async function fireFuzz(options: FuzzOptions): Promise<FuzzResult> {
   const random = mulberry32(options.seed);
   const statuses: Record<number, number> = {};
   const faults: FuzzFault[] = [];
-  let next = 0;
   let done = 0;
-  const work = async (): Promise<void> => {
-    while (next < options.count) {
-      const index = next++;
-      const item = fuzzCase(random);
-      const { status, fault } = await fireOne(options, item);
-      statuses[status] = (statuses[status] ?? 0) + 1;
-      if (fault) faults.push({ ...fault, index, path: item.path });
-      options.onProgress?.(++done);
-    }
-  };
-  await Promise.all(Array.from({ length: options.concurrency }, work));
+  await eachOf(Array.from({ length: options.count }), options.concurrency, async (_, index) => {
+    const item = fuzzCase(random);
+    const { status, fault } = await fireOne(options, item);
+    statuses[status] = (statuses[status] ?? 0) + 1;
+    if (fault) faults.push({ ...fault, index, path: item.path });
+    options.onProgress?.(++done);
+  });
   return { statuses, faults };
 }
 

@@ -1,7 +1,7 @@
 // One question to the server, by each of the three ways, and what its answer says of the version that gave it.
 
 import WebSocket from 'ws';
-import { eventData } from '../serve/event-data.js';
+import { eventData } from '../http.js';
 
 export type Way = 'plain' | 'sse' | 'socket';
 

@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Question } from '#searchloop/evaluation/index.js';
-import { eventData } from '../serve/event-data.js';
+import { eventData } from '../http.js';
 import { type Answer, bodyOf, createAsker, postChat, type Way } from './answers.js';
 
 export interface AnsweredUser<Asked extends Question> extends Answer {

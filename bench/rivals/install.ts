@@ -4,6 +4,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { note } from '../report.js';
 
 const LLAMA_CPP_PYTHON = '0.3.36';
 const NODE_LLAMA_CPP = '3.21.1';
@@ -18,17 +19,17 @@ export function must(
   if (status !== 0) throw new Error(`${command} ${args.join(' ')} ended with ${status}`);
 }
 
+/** What a line of Python says. */
+export const printed = (python: string, code: string): string =>
+  spawnSync(python, ['-c', code], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] }).stdout.trim();
+
 /** Returns the interpreter of the environment; builds it at the first call (many minutes on two cores). */
 export function installLlamaCppPython(folder: string): string {
   const environment = join(folder, 'llama-cpp');
   const python = join(environment, 'bin', 'python');
-  const probe = existsSync(python)
-    ? spawnSync(python, ['-c', 'import llama_cpp; print(llama_cpp.__version__)'], {
-        encoding: 'utf8',
-      }).stdout.trim()
-    : '';
+  const probe = existsSync(python) ? printed(python, 'import llama_cpp; print(llama_cpp.__version__)') : '';
   if (probe === LLAMA_CPP_PYTHON) return python;
-  process.stderr.write('building llama-cpp-python, which takes a while\n');
+  note('building llama-cpp-python, which takes a while');
   mkdirSync(folder, { recursive: true });
   must('python3', ['-m', 'venv', environment]);
   must(

@@ -3,11 +3,11 @@
 // PyTorch's package asks for gigabytes of CUDA libraries. Here it comes without them: the two small ones that its CPU
 // part calls are installed, empty ones stand in for the others (cuda_stand_ins.py).
 
-import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageRoot } from '#searchloop/config/index.js';
-import { must } from './install.js';
+import { note } from '../report.js';
+import { must, printed } from './install.js';
 
 export const PYTORCH = '2.15.0';
 const TRANSFORMERS = '5.24.0';
@@ -39,7 +39,7 @@ export function installPyTorch(folder: string): string {
   // Written last.
   const stamp = join(environment, 'installed.txt');
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === VERSIONS) return python;
-  process.stderr.write('installing PyTorch and PEFT, which takes a while\n');
+  note('installing PyTorch and PEFT, which takes a while');
   mkdirSync(folder, { recursive: true });
   must('python3', ['-m', 'venv', environment]);
   const pip = (...args: string[]): void => must(python, ['-m', 'pip', 'install', '-q', ...args]);
@@ -52,11 +52,4 @@ export function installPyTorch(folder: string): string {
     throw new Error(`${environment}: expected PyTorch and PEFT ${VERSIONS}, got "${found}"`);
   writeFileSync(stamp, VERSIONS);
   return python;
-}
-
-function printed(python: string, code: string): string {
-  return spawnSync(python, ['-c', code], {
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'inherit'],
-  }).stdout.trim();
 }

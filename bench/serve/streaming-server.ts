@@ -1,13 +1,8 @@
 // The real server in a process of its own, and a client that streams from it.
 
-import { type ChildProcess, spawn } from 'node:child_process';
-import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { packageRoot } from '#searchloop/config/index.js';
-import { eventData } from './event-data.js';
-
-const PORT = 8719;
-const URL_BASE = `http://127.0.0.1:${PORT}`;
+import { spawn } from 'node:child_process';
+import { eventData, postJson } from '../http.js';
+import { addressOf, SEARCHLOOP, sets, stopProcess } from '../searchloop.js';
 
 export interface Stream {
   readonly status: number;
@@ -18,45 +13,33 @@ export interface Stream {
   readonly whole: boolean;
 }
 
-/** The built server with the default policy; `settings` are `section.key=value`. */
-export async function startServer(settings: readonly string[]): Promise<ChildProcess> {
-  const child = spawn(
-    process.execPath,
-    [
-      join(packageRoot, 'dist', 'main.js'),
-      'serve',
-      '--port',
-      String(PORT),
-      ...['log.level=warn', ...settings].flatMap((setting) => ['--set', setting]),
-    ],
-    { stdio: ['ignore', 'pipe', 'inherit'] },
-  );
-  await new Promise<void>((resolve, reject) => {
-    child.once('exit', (code) => reject(new Error(`the server ended with ${code}`)));
-    createInterface({ input: child.stdout! }).on('line', (line) => line.includes('answers on') && resolve());
-  });
-  return child;
+export interface StreamingServer {
+  readonly url: string;
+  stop(): Promise<void>;
 }
 
-export async function stopServer(child: ChildProcess): Promise<void> {
-  child.removeAllListeners('exit');
-  const ended = new Promise((resolve) => child.once('exit', resolve));
-  child.kill('SIGTERM');
-  await ended;
+/** The built server with the default policy. */
+export async function startServer(settings: Readonly<Record<string, unknown>>): Promise<StreamingServer> {
+  const flags = ['--port', '0', ...sets({ 'log.level': 'warn', ...settings })];
+  const child = spawn(process.execPath, [SEARCHLOOP, 'serve', ...flags], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  try {
+    return { url: await addressOf(child, 'what it said above'), stop: () => stopProcess(child) };
+  } catch (error) {
+    child.kill('SIGKILL');
+    throw error;
+  }
 }
 
 /** Streams one chat completion; gaps are between content deltas. */
-export async function askStreaming(question: string, body: object): Promise<Stream> {
+export async function askStreaming(url: string, question: string, body: object): Promise<Stream> {
   const begin = performance.now();
-  const response = await fetch(`${URL_BASE}/v1/chat/completions`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({
-      stream: true,
-      stream_options: { include_usage: true },
-      messages: [{ role: 'user', content: question }],
-      ...body,
-    }),
+  const response = await postJson(`${url}/v1/chat/completions`, {
+    stream: true,
+    stream_options: { include_usage: true },
+    messages: [{ role: 'user', content: question }],
+    ...body,
   });
   const retryAfter = response.headers.get('retry-after');
   if (response.status !== 200) {

@@ -1,6 +1,9 @@
 const { imul } = Math;
 
-/** Uniform numbers in [0, 1) from a seed: SplitMix32. Published intervals rest on its numbers, so it stays beside `util/random.ts`. */
+/**
+ * Uniform numbers in [0, 1) from a seed: SplitMix32. Published intervals rest on its numbers, so it stays beside
+ * `randomNumbers` of util.
+ */
 export function createRandom(seed: number): () => number {
   let state = seed | 0;
   return () => {
