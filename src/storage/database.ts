@@ -31,6 +31,12 @@ export interface SqlDatabase<Tables> {
    * sequence become visible in their order. Committed means synced.
    */
   write<Result>(work: (transaction: Transaction<Tables>) => Promise<Result>): Promise<Result>;
+  /**
+   * As `write`, for work that takes as long as the tables are large: in PostgreSQL its statements have no limit but on their wait
+   * for a lock, the write lock too.
+   * @throws {UnavailableError} another process holds a lock: to be tried again later
+   */
+  writeUnlimited<Result>(work: (transaction: Transaction<Tables>) => Promise<Result>): Promise<Result>;
   /** Bytes that the database takes up; log and free pages too. */
   sizeBytes(): Promise<number>;
   /**

@@ -10,6 +10,7 @@ import {
   SqliteDialect,
   SqliteDriver,
   sql,
+  type Transaction,
 } from 'kysely';
 import { UnavailableError } from '../errors.js';
 import type { PostgresTimeouts, SqlDatabase } from './database.js';
@@ -18,6 +19,8 @@ import { type Database, openDatabase } from './sqlite.js';
 
 /** Key of the advisory lock that writers to PostgreSQL take; any number that nobody else takes. */
 const WRITE_LOCK = 7_325_614_011;
+/** SQLSTATE of a wait for a lock that took too long. */
+const LOCK_TIMEOUT = '55P03';
 /** Waits in SQLite's own code hold the thread; longer ones are made of several tries. */
 const BUSY_TIMEOUT_MS = 1000;
 
@@ -25,10 +28,12 @@ export function sqliteDatabase<Tables>(path: string): SqlDatabase<Tables> {
   const database = openDatabase(path, { busyTimeoutMs: BUSY_TIMEOUT_MS, shrinkable: true });
   database.pragma('secure_delete = ON');
   const query = new Kysely<Tables>({ dialect: new ImmediateDialect(database) });
+  const write: SqlDatabase<Tables>['write'] = (work) => query.transaction().execute(work);
   return {
     kind: 'sqlite',
     query,
-    write: (work) => query.transaction().execute(work),
+    write,
+    writeUnlimited: write,
     sizeBytes: async () => {
       const pages = database.pragma('page_count', { simple: true }) as number;
       return pages * (database.pragma('page_size', { simple: true }) as number);
@@ -84,23 +89,39 @@ export function postgresDatabase<Tables>(
   url: string,
   timeouts: PostgresTimeouts = POSTGRES_TIMEOUTS,
 ): SqlDatabase<Tables> {
-  const pool = openPostgresPool(url, timeouts);
-  const limit = String(timeouts.statementMs);
-  // For the transaction alone, whatever address, role, database or a pooler's other clients have set. A commit is told
-  // only when it would survive a crash of the server; a server that we have lost must not hold the write lock for ever.
-  const settled = sql`select set_config('synchronous_commit', 'on', true),
-    set_config('statement_timeout', ${limit}, true),
-    set_config('idle_in_transaction_session_timeout', ${limit}, true)`;
-  const query = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
+  const { statementMs, answerMs } = timeouts;
+  const open = (longestAnswerMs: number | null) =>
+    new Kysely<Tables>({ dialect: new PostgresDialect({ pool: openPostgresPool(url, longestAnswerMs) }) });
+  const query = open(answerMs);
   return {
     kind: 'postgres',
     query,
     write: (work) =>
-      query.transaction().execute(async (transaction) => {
-        await settled.execute(transaction);
-        await sql`select pg_advisory_xact_lock(${WRITE_LOCK})`.execute(transaction);
-        return work(transaction);
-      }),
+      inTurn(
+        query,
+        { statement_timeout: statementMs, idle_in_transaction_session_timeout: statementMs },
+        work,
+      ),
+    async writeUnlimited(work) {
+      // A pool's limit on answers is that of all its connections.
+      const unlimited = open(null);
+      const limits = {
+        statement_timeout: 0,
+        lock_timeout: statementMs,
+        idle_in_transaction_session_timeout: statementMs,
+      };
+      try {
+        return await inTurn(unlimited, limits, work);
+      } catch (error) {
+        if ((error as { code?: unknown } | null)?.code !== LOCK_TIMEOUT) throw error;
+        throw new UnavailableError(
+          `another process has held the tables for over ${statementMs / 1000} s, perhaps to bring them up to date`,
+          { cause: error },
+        );
+      } finally {
+        await unlimited.destroy();
+      }
+    },
     sizeBytes: async () => {
       const { rows } = await query.executeQuery<{ size: number }>(
         CompiledQuery.raw('select pg_database_size(current_database()) as size'),
@@ -110,4 +131,25 @@ export function postgresDatabase<Tables>(
     scrub: () => {},
     close: () => query.destroy(),
   };
+}
+
+/**
+ * One writer after the other. The settings are for the transaction alone, whatever address, role, database or a pooler's other
+ * clients have set. A commit is told only when it would survive a crash of the server.
+ * @param limitsMs  0: none; a server that we have lost must not hold the write lock for ever
+ */
+function inTurn<Tables, Result>(
+  query: Kysely<Tables>,
+  limitsMs: Readonly<Record<string, number>>,
+  work: (transaction: Transaction<Tables>) => Promise<Result>,
+): Promise<Result> {
+  const settings = { synchronous_commit: 'on', ...limitsMs };
+  const set = Object.entries(settings).map(
+    ([name, value]) => sql`set_config(${name}, ${String(value)}, true)`,
+  );
+  return query.transaction().execute(async (transaction) => {
+    await sql`select ${sql.join(set)}`.execute(transaction);
+    await sql`select pg_advisory_xact_lock(${WRITE_LOCK})`.execute(transaction);
+    return work(transaction);
+  });
 }

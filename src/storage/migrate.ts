@@ -36,6 +36,7 @@ const TYPES: Readonly<Record<Kind, ColumnTypes>> = {
 /**
  * Runs the steps of `room` that this database has not seen.
  * @throws {UnsupportedError} the tables are of a newer version
+ * @throws {UnavailableError} another process holds the tables: it may be at the same
  */
 export async function migrate<Tables>(
   database: SqlDatabase<Tables>,
@@ -44,7 +45,7 @@ export async function migrate<Tables>(
 ): Promise<void> {
   const { kind } = database;
   if ((await versionOf(database.query, kind, room)) === migrations.length) return;
-  await database.write(async (transaction) => {
+  await database.writeUnlimited(async (transaction) => {
     const own = transaction as unknown as Transaction<VersionTables>;
     await createVersions(own);
     const done = await versionOf(transaction, kind, room);

@@ -16,8 +16,9 @@ const NUMERIC = 1700;
 /**
  * A pool whose big integers and sums come as numbers. It connects when it is first used. Nothing is said of the session at
  * its start: PgBouncer refuses such parameters, and `options` of the address would replace ours.
+ * @param answerMs  longest wait for an answer; null: as long as the network says that the server is there
  */
-export function openPostgresPool(url: string, { answerMs }: PostgresTimeouts): Pool {
+export function openPostgresPool(url: string, answerMs: number | null): Pool {
   // Only here: with SQLite it would be loaded for nothing.
   const pg = createRequire(import.meta.url)('pg') as typeof import('pg');
   const pool = new pg.Pool({
@@ -25,7 +26,7 @@ export function openPostgresPool(url: string, { answerMs }: PostgresTimeouts): P
     max: CONNECTIONS,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     // A peer that vanished without a word: the one tells while a query waits, the other in between.
-    query_timeout: answerMs,
+    ...(answerMs === null ? {} : { query_timeout: answerMs }),
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
     types: {

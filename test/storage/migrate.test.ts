@@ -155,3 +155,38 @@ test('PostgreSQL: writers take turns, so that what a follower has passed never a
     await other.close();
   }
 });
+
+test('PostgreSQL: a step takes as long as it takes; who starts meanwhile is told, then finds it done', async () => {
+  const timeouts = { statementMs: 300, answerMs: 400 };
+  const settings = { kind: 'postgres', url: postgres.createDatabase('large'), timeouts } as const;
+  database = await connectDatabase(settings);
+  const other = await connectDatabase<Tables>(settings);
+  const runs: string[] = [];
+  const slow = (who: string): Migration => ({
+    name: 'slow',
+    up: async (transaction) => {
+      runs.push(who);
+      await sql`select pg_sleep(1.2)`.execute(transaction);
+      await first.up(transaction, { blob: 'bytea', bigint: 'bigint', double: 'real', serial: 'bigserial' });
+    },
+  });
+  try {
+    const [mine, theirs] = await Promise.allSettled([
+      migrate(database, 'room', [slow('one')]),
+      migrate(other, 'room', [slow('other')]),
+    ]);
+    const reasons = [mine, theirs].map((ended) => (ended.status === 'rejected' ? ended.reason : null));
+    expect(reasons).toContain(null);
+    expect(reasons.find((reason) => reason !== null)).toMatchObject({
+      name: 'UnavailableError',
+      message: expect.stringContaining('another process has held the tables for over 0.3 s'),
+    });
+    await Promise.all([database, other].map((each) => migrate(each, 'room', [slow('again')])));
+    expect(runs).toHaveLength(1);
+    // Writes keep their limit.
+    const sleeps = database.write((transaction) => sql`select pg_sleep(1.2)`.execute(transaction));
+    await expect(sleeps).rejects.toThrow('statement timeout');
+  } finally {
+    await other.close();
+  }
+});
