@@ -5,7 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { runCli } from '../../src/cli/index.js';
+import { newLoopState } from '../../src/loop/online/state.js';
 import { NO_NOTES, openTrajectoryStore } from '../../src/trajectory/index.js';
+import { newWatch } from '../loop/support/watch.js';
 import { feedback, makeRecord } from '../trajectory/store/support.js';
 
 jest.setTimeout(180_000);
@@ -66,7 +68,14 @@ test('what a key said can go alone', async () => {
   for (const flags of [[], ['--user', 'u', '--key', 'critic'], ['--key', 'critic', 'b']])
     expect((await run(...only, '-y', ...flags)).err).toContain('--feedback-only: expected --key');
   const store = openTrajectoryStore({ storage: { kind: 'sqlite', path }, retry: false });
-  await store.addFeedback(feedback('b', { keyId: 'critic', reward: 1 }));
+  const { entry } = await store.addFeedback(feedback('b', { keyId: 'critic', reward: 1 }));
+  // A loop that was turned off while users were trying a version.
+  const by = [{ feedbackId: entry.id, keyId: 'critic', role: 'feedback' as const }];
+  const watch = newWatch({
+    newer: [{ id: 'b', outcome: 1, by }],
+    weights: { newer: { critic: 1 }, older: {} },
+  });
+  await store.putDocuments({ loop: { ...newLoopState(0, 'old'), watch } });
   await store.close();
   jest.spyOn(process, 'stdin', 'get').mockReturnValue(Readable.from([]) as typeof process.stdin);
   const unconfirmed = await run(...only, '--key', 'critic');
@@ -76,6 +85,10 @@ test('what a key said can go alone', async () => {
     out: 'deleted 1 piece of feedback\n',
   });
   expect((await run('trajectories', 'list')).out).toMatch(/1 answer, 0 pieces of feedback/);
+  const after = openTrajectoryStore({ storage: { kind: 'sqlite', path }, retry: false });
+  const state = await after.readDocument('loop');
+  await after.close();
+  expect(state).toMatchObject({ watch: { newer: [], weights: { newer: {} } } });
 });
 
 test('no keys are called that', async () => {

@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { InvalidInputError, SearchloopError } from '../../errors.js';
+import { forgetDeleted } from '../../loop/index.js';
 import type { DeletionReport } from '../../trajectory/index.js';
 import { confirm } from '../confirm.js';
 import { type CliContext, contextOf } from '../context.js';
@@ -38,6 +39,7 @@ export function deleteCommand(): Command {
         if (found.length > 0 || ids.length === 0) {
           const report = await store.delete(filter);
           output.result(report, reportText(report));
+          await forgetDeleted(store, config.loop);
         }
         refuseUnknown(ids, found);
       });
@@ -55,14 +57,15 @@ async function deleteFeedback(
   const { key: keyId, before, after } = flags;
   if (!flags.yes && !(await confirm(`Delete all feedback by the key ${keyId}?`, signal)))
     throw new SearchloopError('not_confirmed', 'nothing was deleted; --yes deletes without asking');
-  const report = await withStore(config, (store) =>
-    store.deleteFeedback({
+  await withStore(config, async (store) => {
+    const report = await store.deleteFeedback({
       keyId,
       ...(before === undefined ? {} : { createdBefore: before }),
       ...(after === undefined ? {} : { createdAfter: after }),
-    }),
-  );
-  output.result(report, `deleted ${counted(report.feedback, 'piece')} of feedback`);
+    });
+    output.result(report, `deleted ${counted(report.feedback, 'piece')} of feedback`);
+    await forgetDeleted(store, config.loop);
+  });
 }
 
 /** Only then feedback that the key gave on others' answers goes too. */

@@ -1,6 +1,7 @@
 export { isLasting } from './away.js';
 export type { LoopControl, LoopTraffic } from './control.js';
 export { type FoundVersion, findVersion } from './find-version.js';
+export { forgetDeleted } from './forget-deleted.js';
 export type { LoopOptions } from './loop-options.js';
 export type { OnlineLoop } from './online-loop.js';
 export { loopFolder, type OpenedLoop, openLoop } from './open-loop.js';

@@ -1,9 +1,12 @@
 // How much of a step, or of a verdict, may come from one key; an admin has no limit.
 
-import type { KnownAnswer } from './known-answer.js';
+import type { LabelSource, StoredHead } from '../../trajectory/index.js';
 
 /** Who spoke of an answer, and who asked for it. */
-type Said = Pick<KnownAnswer, 'sources' | 'head'>;
+export interface Said {
+  readonly sources: readonly Pick<LabelSource, 'keyId' | 'role'>[];
+  readonly head: Pick<StoredHead, 'keyId'>;
+}
 
 /** Of `count` answers; one is always allowed. */
 export const shareLimit = (keyShare: number, count: number): number =>
@@ -24,6 +27,16 @@ export function takesShare(said: Said, weight: Map<string, number>, limit: numbe
   const keys = keysOf(said);
   for (const key of keys) weight.set(key, (weight.get(key) ?? 0) + 1 / keys.length);
   return true;
+}
+
+/** Takes an answer back that was counted on its keys. */
+export function returnShare(said: Said, weight: Map<string, number>): void {
+  const keys = keysOf(said);
+  for (const key of keys) {
+    const left = (weight.get(key) ?? 0) - 1 / keys.length;
+    if (left > 1e-9) weight.set(key, left);
+    else weight.delete(key);
+  }
 }
 
 function keysOf({ sources, head }: Said): string[] {

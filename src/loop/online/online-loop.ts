@@ -298,7 +298,8 @@ export class OnlineLoop implements LoopControl {
   async #look(): Promise<void> {
     await this.#watchman.hear();
     if (this.house.store.health().trouble === null) this.#failures.storeIsBack();
-    if (!this.#watchman.isUrgent && this.#publisher.isShown(this.state)) return;
+    const { isUrgent, mustForget } = this.#watchman;
+    if (!isUrgent && !mustForget && this.#publisher.isShown(this.state)) return;
     await this.#turns.interrupt(async () => {
       if (this.#turns.isClosed) return;
       await this.#publisher.show(this.state);

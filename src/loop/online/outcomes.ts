@@ -4,13 +4,21 @@
 import type { LabelledAnswer } from './known-answer.js';
 import type { LabelIndex } from './labels.js';
 import { type SequentialVerdict, sequentialVerdict } from './statistics/sequential-test.js';
-import { lastSaid, observeOutcomes, type Watch, type WatchSettings } from './watch.js';
+import {
+  countedIds,
+  lastSaid,
+  observeOutcomes,
+  type Watch,
+  type WatchSettings,
+  withoutDeleted,
+} from './watch.js';
 
 export class Outcomes {
   /** The state's, when it was last looked at. */
   #base: Watch | null = null;
   /** The same with all that was heard since. */
   #ahead: Watch | null = null;
+  #hasForgotten = false;
   #sequence = 0;
 
   constructor(
@@ -33,6 +41,30 @@ export class Outcomes {
     else this.#ahead = this.#observed(this.#ahead ?? watch, news);
   }
 
+  /** Of what counts now: see {@link countedIds}. */
+  ids(): string[] {
+    return this.#ahead === null ? [] : countedIds(this.#ahead);
+  }
+
+  /** @param gone  of `ids` those that somebody had deleted */
+  forget(gone: readonly string[]): void {
+    if (this.#ahead === null) return;
+    const next = withoutDeleted(this.#ahead, new Set(gone), this.settings);
+    if (next === this.#ahead) return;
+    this.#ahead = next;
+    this.#hasForgotten = true;
+  }
+
+  /** What was deleted may still be in the state as it was written last. */
+  get hasForgotten(): boolean {
+    return this.#hasForgotten;
+  }
+
+  /** @param watch  is on the disk now */
+  written(watch: Watch): void {
+    if (watch === this.#ahead) this.#hasForgotten = false;
+  }
+
   /** A watch of the state with all that was heard. */
   of(watch: Watch): Watch {
     if (watch !== this.#base) this.#follow(watch);
@@ -52,6 +84,7 @@ export class Outcomes {
   /** Another watch has begun, or was read back: what was said since its last look is among the labels. */
   #follow(watch: Watch | null): void {
     this.#base = watch;
+    if (watch === null) this.#hasForgotten = false;
     this.#ahead = watch && this.#observed(watch, saidSince(this.labels.answers(), watch.feedback));
   }
 

@@ -47,7 +47,10 @@ export async function resetLoop(
       throw new NotFoundError(`neither the store nor ${folder} knows of a loop`);
     const archived = state === null ? null : `${STATE_DOCUMENT}.before.${Date.now()}`;
     await store.putDocuments({
-      ...(archived === null ? {} : { [archived]: { state, owner, used } }),
+      // Whom a watch heard no deletion would reach there either.
+      ...(archived === null
+        ? {}
+        : { [archived]: { state: { ...(state as object), watch: null }, owner, used } }),
       [STATE_DOCUMENT]: null,
       [OWNER_DOCUMENT]: null,
       [USED_DOCUMENT]: null,

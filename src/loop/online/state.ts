@@ -5,6 +5,7 @@ import type { TrajectoryStore } from '../../trajectory/index.js';
 import { checkJson } from '../../util/json-file.js';
 import { newGuardState } from './collapse-guard.js';
 import { LOOP_STATES, type LoopEvent, nextState } from './states.js';
+import { newSequentialState } from './statistics/sequential-test.js';
 
 const numbers = z.record(z.string(), z.number());
 
@@ -19,8 +20,18 @@ const gateTest = z.strictObject({
 
 const sides = z.strictObject({ newer: numbers, older: numbers });
 
-const watched = z.strictObject({ id: z.string(), outcome: z.number() });
+/** Who said it, and where: what is deleted goes out of the watch. */
+const word = z.strictObject({
+  feedbackId: z.string(),
+  keyId: z.string(),
+  role: z.enum(['feedback', 'admin', 'request', 'import']),
+});
+
+/** Those of earlier builds say of nobody that they said it. */
+const watched = z.strictObject({ id: z.string(), outcome: z.number(), by: z.array(word).default([]) });
 export type WatchedOutcome = z.infer<typeof watched>;
+
+const sequentialTest = z.strictObject({ pairs: z.number(), sum: z.number(), logWealth: z.array(z.number()) });
 
 const loopState = z.strictObject({
   formatVersion: z.literal(1),
@@ -93,9 +104,12 @@ const loopState = z.strictObject({
       since: z.number(),
       /** Last feedback that was counted. */
       feedback: z.number().int(),
-      test: z.strictObject({ pairs: z.number(), sum: z.number(), logWealth: z.array(z.number()) }),
-      /** Answers that the pairs were made of. */
-      counted: z.array(z.string()),
+      test: sequentialTest,
+      /** What it rests on, in the order in which they met. */
+      pairs: z.array(z.strictObject({ newer: watched, older: watched })).default([]),
+      /** What an earlier build counted: answers, and what the test was by them. Whose word each was nobody knows. */
+      counted: z.array(z.string()).default([]),
+      settled: sequentialTest.default(newSequentialState),
       /** Outcomes that wait for a partner. */
       newer: z.array(watched),
       older: z.array(watched),
@@ -169,11 +183,21 @@ export const usedOf = ({ stretch }: LoopState): readonly string[] => stretch.use
 export async function readLoopState(store: Pick<TrajectoryStore, 'readDocument'>): Promise<LoopState | null> {
   const stored = await store.readDocument(STATE_DOCUMENT);
   if (stored === null) return null;
-  const { stretch, ...state } = checkJson(stored, loopState, "the loop's state in the store");
+  const { stretch, watch, ...state } = checkJson(stored, loopState, "the loop's state in the store");
   const document = (await store.readDocument(USED_DOCUMENT)) ?? [];
   const used = checkJson(document, z.array(z.string()), `the document ${USED_DOCUMENT}`);
-  // Earlier builds wrote them in one.
-  return { ...state, stretch: { ...stretch, used: [...new Set([...used, ...stretch.used])] } };
+  return {
+    ...state,
+    watch: watch && withSettled(watch),
+    // Earlier builds wrote them in one.
+    stretch: { ...stretch, used: [...new Set([...used, ...stretch.used])] },
+  };
+}
+
+/** A watch as an earlier build wrote it has pairs in its test alone. */
+function withSettled(watch: NonNullable<LoopState['watch']>): LoopState['watch'] {
+  const isOlder = 2 * watch.settled.pairs < watch.counted.length;
+  return isOlder ? { ...watch, settled: watch.test } : watch;
 }
 
 /** The state after an event of the table. @throws {InvalidInputError} no such transition */

@@ -3,7 +3,7 @@
 
 import type { LoopConfig } from '../../config/index.js';
 import { exactMatch } from '../../reward/index.js';
-import { takesShare } from './key-share.js';
+import { returnShare, type Said, takesShare } from './key-share.js';
 import type { LabelledAnswer } from './known-answer.js';
 import type { LoopState, WatchedOutcome } from './state.js';
 import { observePair, type SequentialSettings } from './statistics/sequential-test.js';
@@ -43,7 +43,11 @@ export const lastSaid = ({ sources }: LabelledAnswer): number =>
 const outcomeUnder = (answer: LabelledAnswer): WatchedOutcome => ({
   id: answer.head.id,
   outcome: outcomeOf(answer),
+  by: answer.sources.map(({ feedbackId, keyId, role }) => ({ feedbackId, keyId, role })),
 });
+
+/** Of whom it is the word: an outcome is somebody's, whoever asked. */
+const saidBy = ({ by }: WatchedOutcome): Said => ({ sources: by, head: { keyId: null } });
 
 /** What is counted of one version, in the order in which it came, no key above its share of it. */
 class Side {
@@ -74,6 +78,11 @@ class Side {
     return true;
   }
 
+  /** Takes outcomes back that were counted. */
+  lose(outcomes: readonly WatchedOutcome[]): void {
+    for (const outcome of outcomes) returnShare(saidBy(outcome), this.#weight);
+  }
+
   get weights(): Record<string, number> {
     return Object.fromEntries(this.#weight);
   }
@@ -92,11 +101,10 @@ export function observeOutcomes(
   news: readonly LabelledAnswer[],
   settings: WatchSettings,
 ): Watch {
-  const { weights, test: begun } = watch;
-  const newer = new Side(watch.newer, weights.newer, begun.pairs, settings);
-  const older = new Side(watch.older, weights.older, begun.pairs, settings);
-  const counted = [...watch.counted];
-  const known = new Set([...counted, ...[...newer.waiting, ...older.waiting].map(({ id }) => id)]);
+  const { weights, test } = watch;
+  const newer = new Side(watch.newer, weights.newer, test.pairs, settings);
+  const older = new Side(watch.older, weights.older, test.pairs, settings);
+  const known = new Set([...watch.counted, ...outcomesOf(watch).map(({ id }) => id)]);
   const published = new Set([watch.version, ...watch.earlier]);
   let { beyondShare } = watch;
   for (const answer of news) {
@@ -108,22 +116,60 @@ export function observeOutcomes(
     if (side.takes(answer)) known.add(id);
     else beyondShare++;
   }
-  let test = begun;
-  while (newer.waiting.length > 0 && older.waiting.length > 0 && test.pairs < settings.maxPairs) {
-    const [ours, theirs] = [newer.waiting.shift() as WatchedOutcome, older.waiting.shift() as WatchedOutcome];
-    test = observePair(test, ours.outcome, theirs.outcome, settings);
-    counted.push(ours.id, theirs.id);
-  }
-  const most = settings.maxPairs;
+  const next = paired({ ...watch, newer: newer.waiting, older: older.waiting, beyondShare }, settings);
+  newer.lose(next.newer.slice(0, -settings.maxPairs));
+  older.lose(next.older.slice(0, -settings.maxPairs));
   return {
-    ...watch,
-    test,
-    counted,
-    newer: newer.waiting.slice(-most),
-    older: older.waiting.slice(-most),
+    ...next,
+    newer: next.newer.slice(-settings.maxPairs),
+    older: next.older.slice(-settings.maxPairs),
     weights: { newer: newer.weights, older: older.weights },
-    beyondShare,
   };
+}
+
+/** Those that wait meet, in their order. */
+function paired(watch: Watch, settings: WatchSettings): Watch {
+  const [pairs, newer, older] = [[...watch.pairs], [...watch.newer], [...watch.older]];
+  let { test } = watch;
+  while (newer.length > 0 && older.length > 0 && test.pairs < settings.maxPairs) {
+    const pair = { newer: newer.shift() as WatchedOutcome, older: older.shift() as WatchedOutcome };
+    test = observePair(test, pair.newer.outcome, pair.older.outcome, settings);
+    pairs.push(pair);
+  }
+  return { ...watch, test, pairs, newer, older };
+}
+
+/** All that are counted, or wait for it, as far as it is known who said them. */
+const outcomesOf = ({ pairs, newer, older }: Watch): WatchedOutcome[] => [
+  ...pairs.flatMap((pair) => [pair.newer, pair.older]),
+  ...newer,
+  ...older,
+];
+
+/** By which a deletion of any of it is known: ids of answers, and of what was said of them. */
+export const countedIds = (watch: Watch): string[] =>
+  outcomesOf(watch).flatMap(({ id, by }) => [id, ...by.map(({ feedbackId }) => feedbackId)]);
+
+/**
+ * The watch that had never heard what was deleted, of an answer or of what was said of it: the others meet in their order. An answer of
+ * which others spoke too is not counted again for what they said before.
+ *
+ * @param gone  ids of answers and of feedback
+ */
+export function withoutDeleted(watch: Watch, gone: ReadonlySet<string>, settings: WatchSettings): Watch {
+  const isGone = ({ id, by }: WatchedOutcome): boolean =>
+    gone.has(id) || by.some(({ feedbackId }) => gone.has(feedbackId));
+  if (!outcomesOf(watch).some(isGone)) return watch;
+  const sides = (['newer', 'older'] as const).map((name) => {
+    const all = [...watch.pairs.map((pair) => pair[name]), ...watch[name]];
+    const side = new Side([], watch.weights[name], 0, settings);
+    side.lose(all.filter(isGone));
+    return { left: all.filter((outcome) => !isGone(outcome)), weights: side.weights };
+  });
+  const [newer, older] = sides as [(typeof sides)[0], (typeof sides)[0]];
+  const weights = { newer: newer.weights, older: older.weights };
+  const anew = { ...watch, test: watch.settled, pairs: [], newer: newer.left, older: older.left, weights };
+  return paired(anew, settings);
 }
 
 /** Outcomes of a version so far, oldest first: what a successor without a canary is compared with. */

@@ -38,13 +38,16 @@ export class Watchman {
    * @param maxAgeMs  what was heard so long ago is new enough: who listens beside the rounds has read it
    */
   hear(maxAgeMs = 0): Promise<void> {
-    const { labels, findings, judge, book } = this.parts;
+    const { house, labels, findings, judge, book } = this.parts;
     return this.#hearing.run(async () => {
       const now = performance.now();
       if (now - this.#heardAt < maxAgeMs) return;
       const news = await labels.refresh();
       for (const { head } of news) findings.forget(head.id);
       this.#outcomes.hear(book.state.watch, news);
+      // Which words are gone the labels find out in their own time: until then they must not decide.
+      const counted = this.#outcomes.ids();
+      if (counted.length > 0) this.#outcomes.forget(await house.store.deletedAmong(counted));
       await judge.forgetDeleted(labels);
       this.#heardAt = now;
     });
@@ -69,6 +72,11 @@ export class Watchman {
     return verdict === 'worse' || (verdict === 'kept' && watch.share < 1 && name !== 'paused');
   }
 
+  /** Something that counts in the state was deleted: it is not to lie on the disk until the round under way has ended. */
+  get mustForget(): boolean {
+    return this.#outcomes.hasForgotten;
+  }
+
   /** Takes what was heard over into the state, and draws the consequence; in a turn. */
   async act(): Promise<void> {
     const { book, publisher, house } = this.parts;
@@ -76,7 +84,10 @@ export class Watchman {
     if (watch === null) return;
     const next = this.#outcomes.take(watch);
     book.state = { ...book.state, watch: next };
-    if (next.test.pairs !== watch.test.pairs) await publisher.save(book.state);
+    if (this.mustForget || next.test.pairs !== watch.test.pairs) {
+      await publisher.save(book.state);
+      this.#outcomes.written(next);
+    }
     const verdict = this.#outcomes.verdict(next);
     // What is live stays so while the loop is paused, unless it does harm.
     if (verdict === 'open' || (verdict === 'kept' && book.state.name === 'paused')) return;

@@ -106,6 +106,7 @@ export interface StoreMethods {
   readonly feedbackOf: Method<readonly string[], FeedbackEntry[]>;
   readonly lastWordsOf: Method<readonly string[], FeedbackEntry[]>;
   readonly feedbackSince: Method<{ readonly sequence: number; readonly limit: number }, FeedbackEntry[]>;
+  readonly deletedAmong: Method<readonly string[], string[]>;
   readonly keys: Method<void, KeyRecord[]>;
   readonly readDocument: Method<string, unknown>;
   readonly readDocumentsUnder: Method<string, Readonly<Record<string, unknown>>>;

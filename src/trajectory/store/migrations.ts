@@ -195,6 +195,14 @@ const noBatches: Migration = {
   },
 };
 
+/** Beside records also what was said of them: ids of either. */
+const deletedFeedback: Migration = {
+  name: 'deletions of feedback',
+  async up({ schema }) {
+    await schema.alterTable('deletions').renameColumn('trajectory_id', 'id').execute();
+  },
+};
+
 export const MIGRATIONS: readonly Migration[] = [
   records,
   feedback,
@@ -204,4 +212,5 @@ export const MIGRATIONS: readonly Migration[] = [
   sources,
   outages,
   noBatches,
+  deletedFeedback,
 ];

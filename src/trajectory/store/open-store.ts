@@ -127,6 +127,7 @@ export function openTrajectoryStore(options: StoreOptions): TrajectoryStore {
     feedbackOf: (ids) => read('feedbackOf', ids),
     lastWordsOf: (ids) => read('lastWordsOf', ids),
     feedbackSince: (sequence, limit) => read('feedbackSince', { sequence, limit }),
+    deletedAmong: (ids) => read('deletedAmong', ids),
     keys: () => read('keys', undefined),
     readDocument: (name) => read('readDocument', name),
     readDocumentsUnder: (prefix) => read('readDocumentsUnder', prefix),

@@ -119,6 +119,8 @@ export interface TrajectoryStore {
   lastWordsOf(ids: readonly string[]): Promise<FeedbackEntry[]>;
   /** Entries after one, so that a reader can follow. */
   feedbackSince(sequence: number, limit: number): Promise<FeedbackEntry[]>;
+  /** Which of these answers and entries of feedback, by id, somebody had deleted in the last 30 days. */
+  deletedAmong(ids: readonly string[]): Promise<string[]>;
   counts(): Promise<StoreCounts>;
   /** Commits what waits, for some seconds at most, and ends the thread. */
   close(): Promise<void>;

@@ -106,8 +106,11 @@ export interface StoreTables {
     deleted_members: Generated<number>;
   };
   adapter_members: { adapter_digest: string; trajectory_id: string };
-  /** Ids of what a person had deleted lately: a step that is entered after that is told apart from what only grew old. */
-  deletions: { trajectory_id: string; deleted_at: number };
+  /**
+   * Ids of records and of feedback that a person had deleted lately: who rests on them still is told, and told apart from what only
+   * grew old.
+   */
+  deletions: { id: string; deleted_at: number };
   /** States of others, JSON by name. */
   documents: { name: string; updated_at: number; value: string };
 }

@@ -9,6 +9,7 @@ import { applyWrites } from './apply.js';
 import { createRecordAudit, type RecordAudit } from './auditing.js';
 import type { AuditSummary, StoreMethods, StoreWorkerData } from './messages.js';
 import { MIGRATIONS } from './migrations.js';
+import { deletedAmong } from './queries/deleted.js';
 import { feedbackOf, feedbackSince, lastWordsOf } from './queries/feedback.js';
 import { listKeys } from './queries/keys.js';
 import { adapterHeads, lineOf, listAdapters, readDocument, readDocumentsUnder } from './queries/lineage.js';
@@ -44,6 +45,7 @@ serveWorker<StoreMethods, StoreWorkerData>(({ storage, auditor }) => {
       feedbackOf: reading(feedbackOf),
       lastWordsOf: reading(lastWordsOf),
       feedbackSince: reading((query, { sequence, limit }) => feedbackSince(query, sequence, limit)),
+      deletedAmong: reading(deletedAmong),
       keys: reading(listKeys),
       readDocument: reading(readDocument),
       readDocumentsUnder: reading(readDocumentsUnder),

@@ -154,9 +154,16 @@ test('users who leave no pause do not keep a bad version on trial, nor does a pa
   user.close();
 
   await eventually(() => house.loop.status().watch !== null, PATIENCE_MS);
-  await house.loop.pause('enough');
   const next = house.loop.status().watch?.version ?? '';
-  expect(next).not.toBe('');
+  await complain(next, () => (house.loop.status().watch?.pairs ?? 0) > 0);
+  const state = async (): Promise<string> => JSON.stringify(await house.store.readDocument('loop'));
+  await eventually(async () => (await state()).includes('anonymous'), PATIENCE_MS);
+  await house.loop.pause('enough');
+  expect(house.loop.status().watch?.version).toBe(next);
+  // What was deleted is neither in the verdict to come nor on the disk, however long the pause.
+  await house.store.deleteFeedback({ keyId: 'anonymous' });
+  await eventually(async () => !(await state()).includes('anonymous'), PATIENCE_MS);
+  expect(house.loop.status()).toMatchObject({ state: 'paused', watch: { version: next, pairs: 0 } });
   await complain(next, () => rolledBack() === 3);
   expect(house.loop.status()).toMatchObject({ state: 'paused', watch: null });
   for (let i = 0; i < 5; i++) expect((await ask('What is red?')).version).not.toBe(next);

@@ -8,6 +8,7 @@ import { openTrajectoryStore } from '../../../src/trajectory/index.js';
 import { post } from '../../support/test-server.js';
 import { openLoopHouse, type RunningHouse } from '../support/loop-house.js';
 import { importTiny } from '../support/tiny-rl-run.js';
+import { newWatch } from '../support/watch.js';
 
 jest.setTimeout(600_000);
 
@@ -45,8 +46,11 @@ test('a lost folder and a changed policy are refused; after a reset step 1 runs 
     storage: { kind: 'sqlite', path: join(data, 'trajectories.db') },
     retry: false,
   });
+  const state = (await store.readDocument('loop')) as object;
+  await store.putDocuments({ loop: { ...state, watch: newWatch() } });
   const done = await resetLoop(store, { folder });
-  expect(await store.readDocument(done.state ?? '')).toMatchObject({ state: { step: 1 } });
+  // Without what users said of a version: a deletion would not find it there.
+  expect(await store.readDocument(done.state ?? '')).toMatchObject({ state: { step: 1, watch: null } });
   await expect(resetLoop(store, { folder })).rejects.toThrow('knows of a loop');
   await store.close();
   const kept = readdirSync(done.folder ?? '');

@@ -3,9 +3,19 @@
 import fc from 'fast-check';
 import type { LabelledAnswer } from '../../../src/loop/online/known-answer.js';
 import { LabelIndex } from '../../../src/loop/online/labels.js';
-import { type LoopState, newLoopState, readLoopState } from '../../../src/loop/online/state.js';
+import {
+  type LoopState,
+  newLoopState,
+  readLoopState,
+  type WatchedOutcome,
+} from '../../../src/loop/online/state.js';
 import { sequentialVerdict } from '../../../src/loop/online/statistics/sequential-test.js';
-import { observeOutcomes, outcomesUnder, type WatchSettings } from '../../../src/loop/online/watch.js';
+import {
+  observeOutcomes,
+  outcomesUnder,
+  type WatchSettings,
+  withoutDeleted,
+} from '../../../src/loop/online/watch.js';
 import type { FeedbackInput, TrajectoryStore } from '../../../src/trajectory/index.js';
 import { feedback, makeRecord, notes, useStore } from '../../trajectory/store/support.js';
 import { newWatch } from '../support/watch.js';
@@ -13,6 +23,7 @@ import { newWatch } from '../support/watch.js';
 type Watch = NonNullable<LoopState['watch']>;
 
 const SETTINGS: WatchSettings = { alpha: 0.05, margin: 0.03, minPairs: 20, maxPairs: 40, keyShare: 0.25 };
+const idsOf = (outcomes: readonly WatchedOutcome[]): string[] => outcomes.map(({ id }) => id);
 const begun = (feedback = 0): Watch => newWatch({ feedback });
 
 let store: TrajectoryStore;
@@ -97,7 +108,7 @@ test('labels from before the watch do not enter it by a comment of today', async
   await say('a', { comment: 'as I said' });
   expect((await loop.look()).older).toEqual([]);
   await say('a', { reward: 0.5 });
-  expect((await loop.look()).older).toEqual([{ id: 'a', outcome: 0.5 }]);
+  expect((await loop.look()).older).toMatchObject([{ id: 'a', outcome: 0.5, by: [{ keyId: 'key-1' }] }]);
 });
 
 test('in any order: no answer is in two pairs, and what is remembered is bounded', () => {
@@ -124,9 +135,9 @@ test('in any order: no answer is in two pairs, and what is remembered is bounded
           } as unknown as LabelledAnswer;
         });
         watch = { ...observeOutcomes(watch, news, settings), feedback: sequence };
-        const { counted, newer, older, test } = watch;
-        expect(counted).toHaveLength(2 * test.pairs);
-        const all = [...counted, ...[...newer, ...older].map(({ id }) => id)];
+        const { pairs, newer, older, test } = watch;
+        expect(pairs).toHaveLength(test.pairs);
+        const all = idsOf([...pairs.flatMap((pair) => [pair.newer, pair.older]), ...newer, ...older]);
         expect(new Set(all).size).toBe(all.length);
         expect(all.every((id) => said.has(id))).toBe(true);
         expect(all.length).toBeLessThanOrEqual(4 * settings.maxPairs);
@@ -143,7 +154,9 @@ const labelled = (
   value: number,
   sequence = 1,
 ): LabelledAnswer => {
-  const sources = [{ keyId, role: keyId === 'boss' ? 'admin' : 'feedback', sequence }];
+  const sources = [
+    { keyId, role: keyId === 'boss' ? 'admin' : 'feedback', feedbackId: `fb-${id}`, sequence },
+  ];
   return {
     head: { id, adapterVersion: version, source: 'serve', sequence },
     answer: null,
@@ -186,12 +199,48 @@ test('in any order of keys: no pairs that a verdict may rest on are more of one 
             labelled(`${from + i}`, isNew ? 'new' : 'old', keyId, 0, from + i + 1),
           );
         watch = observeOutcomes(watch, news, settings);
-        const newer = watch.counted.filter((_, at) => at % 2 === 0);
+        const newer = idsOf(watch.pairs.map((pair) => pair.newer));
         for (const key of new Set(keyOf.values()))
           expect(newer.filter((id) => keyOf.get(id) === key).length).toBeLessThanOrEqual(
             Math.ceil(0.25 * Math.max(8, newer.length)),
           );
       }
+    }),
+  );
+});
+
+test('in any order: what was deleted leaves the watch that had never heard it', () => {
+  const voice = fc.record({
+    keyId: fc.constantFrom('gone', 'gone too', 'a', 'b', 'c'),
+    isNew: fc.boolean(),
+    value: fc.constantFrom(0, 0.5, 1),
+  });
+  const settings = { ...SETTINGS, maxPairs: 30, keyShare: 1 };
+  fc.assert(
+    fc.property(fc.array(voice, { maxLength: 60 }), fc.integer({ min: 1, max: 20 }), (voices, most) => {
+      const said = voices.map(({ keyId, isNew, value }, i) =>
+        labelled(`${i}`, isNew ? 'new' : 'old', keyId, value, i + 1),
+      );
+      const isGone = ({ sources }: LabelledAnswer): boolean =>
+        sources.some(({ keyId }) => keyId.startsWith('gone'));
+      const heard = (isHeard: (answer: LabelledAnswer) => boolean): Watch => {
+        let watch = begun();
+        for (let from = 0; from < said.length; from += most)
+          watch = observeOutcomes(watch, said.slice(from, from + most).filter(isHeard), settings);
+        return watch;
+      };
+      // One key by its words, the other by the answers that it spoke of.
+      const ids = said
+        .filter(isGone)
+        .map(({ head, sources: [word] }) => (word?.keyId === 'gone' ? word.feedbackId : head.id));
+      const left = withoutDeleted(
+        heard(() => true),
+        new Set(ids),
+        settings,
+      );
+      expect(left).toEqual(heard((answer) => !isGone(answer)));
+      expect(JSON.stringify(left)).not.toContain('gone');
+      expect(withoutDeleted(left, new Set(ids), settings)).toBe(left);
     }),
   );
 });

@@ -88,6 +88,21 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (kind) => {
     expect(await store.feedbackOf(['own', 'foreign', 'other'])).toMatchObject([{ keyId: 'another' }]);
   });
 
+  test('what somebody had deleted is known by its id, answers and what was said; what grew old is not', async () => {
+    for (const id of ['a', 'b', 'c']) await store.put(makeRecord(id, { createdAt: 5000 }), notes());
+    const said = async (id: string, keyId: string) =>
+      (await store.addFeedback(feedback(id, { keyId, reward: 1 }))).entry.id;
+    const words = [await said('b', 'k'), await said('b', 'another'), await said('c', 'k')];
+    await store.put(makeRecord('old', { createdAt: 1000 }), notes());
+    await store.prune({ createdBefore: 2000, maxBytes: null });
+    await store.delete({ ids: ['a'] });
+    await store.deleteFeedback({ keyId: 'k' });
+    const gone = await store.deletedAmong(['a', 'b', 'c', 'old', ...words]);
+    expect(gone.sort()).toEqual(['a', words[0], words[2]].sort());
+    await store.put(makeRecord('a'), notes());
+    expect(await store.deletedAmong(['a'])).toEqual([]);
+  });
+
   test('lists without a source, from a place counted from the end', async () => {
     for (const id of ['a', 'b', 'c', 'd'])
       await store.put(makeRecord(id), notes({ source: id === 'b' ? 'train' : 'serve' }));

@@ -1,5 +1,5 @@
-// Which records people had deleted lately, by their ids alone. A step of training that is entered after that is told so;
-// what only grew too old is no reason against it.
+// What people had deleted lately, records and feedback, by their ids alone. A step of training that is entered after that is told
+// so, and whoever counts what was said; what only grew too old is no reason against either.
 
 import type { StoreQuery } from '../tables.js';
 import { inChunks } from './chunks.js';
@@ -15,20 +15,25 @@ export async function noteDeleted(query: StoreQuery, ids: readonly string[], at:
   for (const some of inChunks(ids))
     await query
       .insertInto('deletions')
-      .values(some.map((trajectory_id) => ({ trajectory_id, deleted_at: at })))
-      .onConflict((conflict) => conflict.column('trajectory_id').doNothing())
+      .values(some.map((id) => ({ id, deleted_at: at })))
+      .onConflict((conflict) => conflict.column('id').doNothing())
       .execute();
 }
 
+/** But those that came back, from an export. */
 export async function deletedAmong(query: StoreQuery, ids: readonly string[]): Promise<string[]> {
   const found: string[] = [];
   for (const some of inChunks(ids)) {
-    const rows = await query
-      .selectFrom('deletions')
-      .select('trajectory_id')
-      .where('trajectory_id', 'in', some)
+    const gone = query.selectFrom('deletions').select('deletions.id').where('deletions.id', 'in', some);
+    const rows = await gone
+      .where(({ not, exists, selectFrom }) =>
+        not(exists(selectFrom('trajectories as t').select('t.id').whereRef('t.id', '=', 'deletions.id'))),
+      )
+      .where(({ not, exists, selectFrom }) =>
+        not(exists(selectFrom('feedback as f').select('f.id').whereRef('f.id', '=', 'deletions.id'))),
+      )
       .execute();
-    for (const { trajectory_id } of rows) found.push(trajectory_id);
+    for (const { id } of rows) found.push(id);
   }
   return found;
 }

@@ -27,7 +27,7 @@ export async function deleteRecords(
   const ids = feedbackOnly ? [] : await withRollouts(query, await matchingIds(query, filter));
   const adapters = await adaptersReachedBy(query, ids);
   await countDeleted(query, adapters);
-  const feedback = (await removeRecords(query, ids)) + (await deleteFeedbackBy(query, filter));
+  const feedback = (await removeRecords(query, ids)) + (await deleteFeedbackBy(query, filter, at));
   await noteDeleted(query, ids, at);
   const report = { trajectories: ids, feedback, adapters, leftovers: null };
   await forgetReports(query, at - DAY_MS);

@@ -3,6 +3,7 @@
 import type { StoreQuery } from '../tables.js';
 import type { RecordFilter } from '../types.js';
 import { inChunks } from './chunks.js';
+import { noteDeleted } from './deleted.js';
 import { rolloutsOf } from './records.js';
 
 /** Grades that come of what people said. */
@@ -15,7 +16,7 @@ const OF_KEY: ReadonlySet<keyof RecordFilter> = new Set(['keyId', 'createdAfter'
  * Removes what a key said of answers that stay, and the grades that may have come of it. Only where the filter names a key
  * and a time at most: with a person or ids it is about some answers. @returns number of entries
  */
-export async function deleteFeedbackBy(query: StoreQuery, filter: RecordFilter): Promise<number> {
+export async function deleteFeedbackBy(query: StoreQuery, filter: RecordFilter, at: number): Promise<number> {
   const { keyId, createdAfter, createdBefore } = filter;
   const given = (Object.keys(filter) as (keyof RecordFilter)[]).filter((name) => filter[name] !== undefined);
   if (keyId === undefined || given.some((name) => !OF_KEY.has(name))) return 0;
@@ -26,8 +27,9 @@ export async function deleteFeedbackBy(query: StoreQuery, filter: RecordFilter):
   if (createdBefore !== undefined) selection = selection.where('created_at', '<', createdBefore);
   if (createdAfter !== undefined) selection = selection.where('created_at', '>', createdAfter);
   const entries = await selection.execute();
-  for (const some of inChunks(entries.map(({ id }) => id)))
-    await query.deleteFrom('feedback').where('id', 'in', some).execute();
+  const gone = entries.map(({ id }) => id);
+  for (const some of inChunks(gone)) await query.deleteFrom('feedback').where('id', 'in', some).execute();
+  await noteDeleted(query, gone, at);
   const about = entries.flatMap(({ trajectory_id, preferred_over }) => [trajectory_id, preferred_over]);
   await forgetGrades(
     query,
