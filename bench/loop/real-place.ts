@@ -65,9 +65,11 @@ export async function openRealPlace({ folder, questionFile, index }: RealPlaceOp
 const LEARNING = {
   'training.learningRate': 3e-4,
   'training.warmupShare': 0.005,
-  // Words in common: of eight questions a tenth has an exact answer at the start, and equal groups teach nothing.
+  // Most groups of a weak policy are all wrong, and equal groups teach nothing: large ones, and words in common count.
   'training.rewardRule': 'f1',
-  'training.miniBatchSequences': 16,
+  'training.batchSequences': 64,
+  'training.miniBatchSequences': 64,
+  'training.groupSize': 8,
   'loop.enabled': true,
   'loop.gateEvery': 8,
   'loop.maxKl': 0.5,
