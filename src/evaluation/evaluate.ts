@@ -35,8 +35,6 @@ export interface EvaluationOptions extends Omit<AnswerOptions, 'runner'> {
   readonly onProgress?: OnProgress;
   /** Hears why questions are asked again. */
   readonly onNote?: (line: string) => void;
-  /** Hears each answer as it comes; for tests. */
-  readonly onAnswered?: (answered: AnsweredQuestion) => void;
 }
 
 /**
@@ -64,7 +62,6 @@ export async function evaluate(options: EvaluationOptions): Promise<QuestionResu
     const answered = await answer(one, { ...options, runner });
     await folder?.append(answered.result, transcriptOf(one, answered, options.tokenizer));
     results.set(keyOf(one), answered.result);
-    options.onAnswered?.(answered);
     finished += 1;
     report();
   };

@@ -16,7 +16,8 @@ import {
   UnavailableError,
 } from '../../src/errors.js';
 import { eventually } from '../support/eventually.js';
-import { fixture, readJson, startEngine, tinyModel, turnOptions } from './support/tiny-models.js';
+import { fixture, readJson } from '../support/fixtures.js';
+import { startEngine, tinyModel, turnOptions } from './support/tiny-models.js';
 
 const { prompt, continuation } = readJson('forward', 'tiny-llama.json').decode as {
   prompt: number[];

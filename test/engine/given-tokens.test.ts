@@ -1,5 +1,6 @@
 import { type SampledToken, scoreGivenTokens } from '../../src/engine/index.js';
-import { readJson, startEngine, turnOptions } from './support/tiny-models.js';
+import { readJson } from '../support/fixtures.js';
+import { startEngine, turnOptions } from './support/tiny-models.js';
 
 jest.setTimeout(60_000);
 

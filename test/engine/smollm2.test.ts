@@ -2,8 +2,9 @@
 
 import { homeFolder, loadConfig } from '../../src/config/index.js';
 import { type GraphPrecision, preparePrecision } from '../../src/model/index.js';
+import { readJson } from '../support/fixtures.js';
 import { realModel } from '../support/real-model.js';
-import { ask, openCore, readJson, type TinyModel, turnOptions } from './support/tiny-models.js';
+import { ask, openCore, type TinyModel, turnOptions } from './support/tiny-models.js';
 
 interface Stored {
   readonly promptIds: number[];

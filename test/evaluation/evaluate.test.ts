@@ -352,7 +352,12 @@ test('an interruption stops it; the next run asks the rest', async () => {
   const stop = new AbortController();
   const { options } = createSetting();
   await expect(
-    evaluate({ ...options, concurrency: 1, signal: stop.signal, onAnswered: () => stop.abort() }),
+    evaluate({
+      ...options,
+      concurrency: 1,
+      signal: stop.signal,
+      onProgress: ({ done }) => done > 0 && stop.abort(),
+    }),
   ).rejects.toThrow(/cancelled/);
   expect(await readResults(folder)).toHaveLength(1);
   expect(await evaluate(createSetting().options)).toHaveLength(4);

@@ -6,7 +6,7 @@ import { mcnemar } from '../../src/evaluation/mcnemar.js';
 import { fitLogLogLine, fitPowerLaw } from '../../src/evaluation/power-law.js';
 import { expectedMajAtK, passAtK } from '../../src/evaluation/repeated.js';
 import { exactMatch } from '../../src/reward/index.js';
-import { fixture } from '../support/fixtures.js';
+import { readJson } from '../support/fixtures.js';
 
 interface Stored {
   passAtK: { n: number; c: number; k: number; passAtK: number }[];
@@ -38,7 +38,7 @@ interface Stored {
   }[];
 }
 
-const stored = fixture<Stored>('losses', 'evaluation.json');
+const stored = readJson('losses', 'evaluation.json') as Stored;
 const near = (value: number, expected: number, tolerance = 1e-8): void =>
   expect(Math.abs(value - expected)).toBeLessThanOrEqual(tolerance * Math.max(1, Math.abs(expected)));
 

@@ -9,13 +9,13 @@ import { createTokenizer } from '../../src/tokenizer/index.js';
 import { writeTrained } from '../../src/training/checkpoint/trained-files.js';
 import { exportGguf, exportSafetensors, openDecoderWeights } from '../../src/training/index.js';
 import { openTrainingModel } from '../../src/training/model/open-training-model.js';
+import { DECODERS } from '../support/fixtures.js';
 import { askPython } from './support/python.js';
 
 const FIXTURES = join(__dirname, '..', 'fixtures');
 const folder = mkdtempSync(join(tmpdir(), 'searchloop-interop-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-const MODELS = ['tiny-llama', 'tiny-llama-rope3', 'tiny-qwen2', 'tiny-qwen3'];
 const TEXT = 'It costs 1,234 euro, hélas! Is that much?';
 
 interface Answer {
@@ -56,7 +56,7 @@ function expectClose(found: readonly number[], expected: Float32Array, tolerance
     expect(Math.abs(value - (expected[i] as number))).toBeLessThan(tolerance);
 }
 
-test.each(MODELS)('%s: adapters go both ways, merged exports load elsewhere', async (name) => {
+test.each(DECODERS)('%s: adapters go both ways, merged exports load elsewhere', async (name) => {
   const model = await imported(name);
   const ids = await tokensOf(model);
   const plain = join(folder, `${name}-plain`);

@@ -9,15 +9,9 @@ import {
   readAdapter,
 } from '../../src/model/index.js';
 import { openWeights, writeSafetensors } from '../../src/weights/index.js';
-import {
-  buildGraphs,
-  DECODERS,
-  fixture,
-  maxDifference,
-  modelWeights,
-  readJson,
-  storedRows,
-} from './support/fixtures.js';
+import { DECODERS, fixture, readJson } from '../support/fixtures.js';
+import { modelWeights } from '../support/model-weights.js';
+import { buildGraphs, maxDifference, storedRows } from './support/fixtures.js';
 import { openSteps, temporaryFolder } from './support/step-runner.js';
 
 const LOGITS = 2e-4;

@@ -1,14 +1,6 @@
-import {
-  argMax,
-  buildGraphs,
-  DECODERS,
-  fixture,
-  ggufWeights,
-  maxDifference,
-  modelWeights,
-  readJson,
-  storedRows,
-} from './support/fixtures.js';
+import { DECODERS, fixture, readJson } from '../support/fixtures.js';
+import { modelWeights } from '../support/model-weights.js';
+import { argMax, buildGraphs, ggufWeights, maxDifference, storedRows } from './support/fixtures.js';
 import { openSteps, type StepRunner } from './support/step-runner.js';
 
 interface Sequence {

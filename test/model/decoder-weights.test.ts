@@ -1,6 +1,8 @@
 import { decoderWeights, describeDecoder } from '../../src/model/index.js';
 import { openWeights, type TensorInfo, type TensorSource } from '../../src/weights/index.js';
-import { fixture, ggufWeights, modelWeights, readJson } from './support/fixtures.js';
+import { fixture, readJson } from '../support/fixtures.js';
+import { modelWeights } from '../support/model-weights.js';
+import { ggufWeights } from './support/fixtures.js';
 
 /** The stored model with its tensor list changed. */
 function variant(name: string, change: (tensors: Map<string, TensorInfo>) => void): () => unknown {

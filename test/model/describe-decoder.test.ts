@@ -1,7 +1,8 @@
 import { describeDecoder } from '../../src/model/index.js';
 import { ropeFrequencies } from '../../src/model/rope.js';
 import { openWeights, type TensorInfo } from '../../src/weights/index.js';
-import { fixture, modelWeights, readJson } from './support/fixtures.js';
+import { fixture, readJson } from '../support/fixtures.js';
+import { modelWeights } from '../support/model-weights.js';
 
 const none = new Map<string, TensorInfo>();
 const describeJson = (change: object, base = 'tiny-llama') =>

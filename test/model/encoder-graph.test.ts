@@ -6,8 +6,9 @@ import {
   encoderWeights,
 } from '../../src/model/index.js';
 import { openWeights } from '../../src/weights/index.js';
+import { fixture, readJson } from '../support/fixtures.js';
 import { embedRows, openEncoder } from './support/encoder-runner.js';
-import { fixture, maxDifference, readJson, storedRows } from './support/fixtures.js';
+import { maxDifference, storedRows } from './support/fixtures.js';
 import { temporaryFolder } from './support/step-runner.js';
 
 const EMBEDDING = 1e-5;

@@ -7,7 +7,9 @@ import { buildDecoderGraphs } from '../../src/model/decoder-graphs.js';
 import type { DecoderWeights, EngineGraphs } from '../../src/model/index.js';
 import { createWeightsFile } from '../../src/model/weights-file.js';
 import { sha256File } from '../../src/util/digest.js';
-import { fixture, maxDifference, modelWeights, readJson, storedRows } from './support/fixtures.js';
+import { fixture, readJson } from '../support/fixtures.js';
+import { modelWeights } from '../support/model-weights.js';
+import { maxDifference, storedRows } from './support/fixtures.js';
 import { openSteps, temporaryFolder } from './support/step-runner.js';
 
 /** No process has this id: it is above the largest that Linux gives out. */

@@ -1,7 +1,9 @@
 // Keys and values in 8 bits: the same steps over a quarter of the memory.
 
 import { cacheSteps, type EngineGraphs, layOutAdapters } from '../../src/model/index.js';
-import { buildGraphs, DECODERS, maxDifference, modelWeights, readJson } from './support/fixtures.js';
+import { DECODERS, readJson } from '../support/fixtures.js';
+import { modelWeights } from '../support/model-weights.js';
+import { buildGraphs, maxDifference } from './support/fixtures.js';
 import { openSteps } from './support/step-runner.js';
 
 const CAPACITY = 64;

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { buildEncoderGraph, describeEncoder, encoderWeights } from '../../src/model/index.js';
+import { readJson } from '../support/fixtures.js';
 import { realModel } from '../support/real-model.js';
 import { embedRows, openEncoder } from './support/encoder-runner.js';
-import { maxDifference, readJson, storedRows } from './support/fixtures.js';
+import { maxDifference, storedRows } from './support/fixtures.js';
 import { temporaryFolder } from './support/step-runner.js';
 
 jest.setTimeout(300_000);

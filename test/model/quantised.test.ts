@@ -9,15 +9,9 @@ import {
   linearShape,
   quantisedValues,
 } from '../../src/model/index.js';
-import {
-  argMax,
-  buildGraphs,
-  DECODERS,
-  maxDifference,
-  modelWeights,
-  readJson,
-  storedRows,
-} from './support/fixtures.js';
+import { DECODERS, readJson } from '../support/fixtures.js';
+import { modelWeights } from '../support/model-weights.js';
+import { argMax, buildGraphs, maxDifference, storedRows } from './support/fixtures.js';
 import { openSteps } from './support/step-runner.js';
 
 interface Forward {

@@ -1,7 +1,8 @@
 import { homeFolder, loadConfig } from '../../src/config/index.js';
 import { type EngineGraphs, type GraphPrecision, preparePrecision } from '../../src/model/index.js';
+import { readJson } from '../support/fixtures.js';
 import { realModel } from '../support/real-model.js';
-import { argMax, readJson } from './support/fixtures.js';
+import { argMax } from './support/fixtures.js';
 import { openSteps, type StepRunner } from './support/step-runner.js';
 
 jest.setTimeout(600_000);

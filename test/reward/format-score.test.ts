@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { type FormatPart, formatParts, formatScore } from '../../src/reward/index.js';
-import { fixture } from '../support/fixtures.js';
+import { readJson } from '../support/fixtures.js';
 import { createPieceTokenizer } from '../support/piece-tokenizer.js';
 import { createKit, doneOf } from '../support/rollout-kit.js';
 
@@ -16,7 +16,7 @@ const partOf = ({ origin, text }: Case['segments'][number]): FormatPart => {
 };
 
 test('the score is that of the stored cases', () => {
-  const { cases } = fixture<{ cases: Case[] }>('answers', 'format.json');
+  const { cases } = readJson('answers', 'format.json') as { cases: Case[] };
   expect(cases).toHaveLength(64);
   for (const { segments, score, wellFormed } of cases) {
     const got = formatScore(segments.map(partOf));

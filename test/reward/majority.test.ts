@@ -1,5 +1,5 @@
 import { majorityAnswer, majorityWinners } from '../../src/reward/index.js';
-import { fixture } from '../support/fixtures.js';
+import { readJson } from '../support/fixtures.js';
 
 interface Case {
   answers: (string | null)[];
@@ -8,7 +8,7 @@ interface Case {
 }
 
 test('label and winners are those of the stored cases', () => {
-  const { majority } = fixture<{ majority: Case[] }>('losses', 'evaluation.json');
+  const { majority } = readJson('losses', 'evaluation.json') as { majority: Case[] };
   expect(majority.length).toBeGreaterThan(5);
   for (const { answers, label, winners } of majority) {
     expect({ answers, label: majorityAnswer(answers) }).toEqual({ answers, label });

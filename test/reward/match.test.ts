@@ -7,7 +7,7 @@ import {
   matchingGold,
   subExactMatch,
 } from '../../src/reward/index.js';
-import { fixture } from '../support/fixtures.js';
+import { readJson } from '../support/fixtures.js';
 
 interface Case {
   prediction: string | null;
@@ -16,7 +16,7 @@ interface Case {
 }
 
 test('exact match, part match and F1 are those of the stored cases', () => {
-  const { cases } = fixture<{ cases: Case[] }>('answers', 'match.json');
+  const { cases } = readJson('answers', 'match.json') as { cases: Case[] };
   expect(cases).toHaveLength(117);
   for (const { prediction, golds, ours } of cases) {
     const em = exactMatch(prediction, golds);
@@ -35,7 +35,7 @@ test('a gold answer that is an article alone is matched as written, and nothing 
 });
 
 test('a fingerprint matches as the answer does', () => {
-  const { cases } = fixture<{ cases: Case[] }>('answers', 'match.json');
+  const { cases } = readJson('answers', 'match.json') as { cases: Case[] };
   const texts = ['A', 'an', '', ' ', 'the', '.', 'x', 'X.', 'the x'];
   const odd = texts.flatMap((prediction) => texts.map((gold) => ({ prediction, golds: [gold] })));
   for (const { prediction, golds } of [...cases, ...odd]) {

@@ -1,6 +1,6 @@
 import { configSchema } from '../../src/config/index.js';
 import { DEFAULT_REWARD, REWARD_RULES, rewardOf, scoreRecord } from '../../src/reward/index.js';
-import { fixture } from '../support/fixtures.js';
+import { readJson } from '../support/fixtures.js';
 import { createKit, doneOf } from '../support/rollout-kit.js';
 
 interface Case {
@@ -12,7 +12,7 @@ interface Case {
 }
 
 test('outcome and format: the four values of the paper and the released continuous form', () => {
-  const { outcomeAndFormat } = fixture<{ outcomeAndFormat: Case[] }>('losses', 'rewards.json');
+  const { outcomeAndFormat } = readJson('losses', 'rewards.json') as { outcomeAndFormat: Case[] };
   expect(outcomeAndFormat.length).toBeGreaterThan(10);
   for (const { em, wellFormed, formatScore, reward, ssrlReleased } of outcomeAndFormat) {
     const parts = { em, subEm: em, f1: em, wellFormed, formatScore, searches: 0 };

@@ -7,6 +7,7 @@ import { configSchema } from '../../src/config/index.js';
 import { createRolloutRunner, loadPrompts, type MethodName } from '../../src/rollout/index.js';
 import { createTokenizer, type Tokenizer } from '../../src/tokenizer/index.js';
 import { audit } from '../../src/trajectory/index.js';
+import { DECODERS } from '../support/fixtures.js';
 import { createMemoryRetriever } from '../support/memory-retriever.js';
 import {
   answerText,
@@ -18,8 +19,6 @@ import {
   reasoningText,
 } from '../support/rollout-kit.js';
 import { createScriptedGenerator, scriptOf, uniformPolicy } from '../support/scripted-generator.js';
-
-const MODELS = ['tiny-llama', 'tiny-llama-rope3', 'tiny-qwen2', 'tiny-qwen3'];
 
 const tokenizers = new Map<string, Tokenizer>();
 
@@ -79,7 +78,7 @@ function runnerOf(model: string, turns: readonly string[] | null, seed = 0) {
   };
 }
 
-describe.each(MODELS)('%s', (model) => {
+describe.each(DECODERS)('%s', (model) => {
   test('search, observation, answer', async () => {
     const { tokenizer, generator, run } = runnerOf(model, [
       '<think>I need Zürich.</think>\n<search>capital of Portugal</search>',

@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { InvalidInputError, UnsupportedError } from '../../src/errors.js';
 import { createTokenizer } from '../../src/tokenizer/index.js';
 import type { ChatMessage, Tokenizer } from '../../src/tokenizer/tokenizer.js';
+import { DECODERS } from '../support/fixtures.js';
 import {
   type ChatCase,
-  DECODERS,
   modelTokenizer,
   oracle,
   readJson,

@@ -1,15 +1,13 @@
 // Tokenizers of the fixture models, and the values that tokenizers, transformers and llama.cpp gave for them.
 
 import { existsSync, readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { createTokenizer, tokenizerFromGguf } from '../../src/tokenizer/index.js';
 import type { ChatMessage, Tokenizer } from '../../src/tokenizer/tokenizer.js';
-
-export const fixtures = resolve(__dirname, '..', 'fixtures');
+import { fixture } from '../support/fixtures.js';
 
 export function readJson<T>(...path: string[]): T {
-  const bytes = readFileSync(join(fixtures, ...path));
+  const bytes = readFileSync(fixture(...path));
   return JSON.parse((path.at(-1)?.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString('utf8')) as T;
 }
 
@@ -17,7 +15,6 @@ export interface TokenCase {
   readonly text: string;
   readonly ids: number[];
   readonly idsPlain?: number[];
-  readonly idsSpecialAsText?: number[];
   readonly idsWithTemplate?: number[];
   readonly decoded?: string;
   readonly decodedSkippingSpecial?: string;
@@ -35,12 +32,10 @@ export interface TokenOracle {
   readonly chats: ChatCase[];
 }
 
-export const DECODERS = ['tiny-llama', 'tiny-llama-rope3', 'tiny-qwen2', 'tiny-qwen3'] as const;
-
 export const oracle = (model: string): TokenOracle => readJson('forward', 'tokens', `${model}.json`);
 
 export function modelTokenizer(model: string): Tokenizer {
-  const template = join(fixtures, 'models', model, 'chat_template.jinja');
+  const template = fixture('models', model, 'chat_template.jinja');
   return createTokenizer({
     tokenizerJson: readJson('models', model, 'tokenizer.json'),
     tokenizerConfig: readJson('models', model, 'tokenizer_config.json'),

@@ -1,8 +1,7 @@
-import { join } from 'node:path';
 import { createTokenizer, tokenizerFromGguf } from '../../src/tokenizer/index.js';
 import { openGguf } from '../../src/weights/index.js';
+import { fixture } from '../support/fixtures.js';
 import {
-  fixtures,
   modelTokenizer,
   oracle,
   readJson,
@@ -89,7 +88,7 @@ test.each([
 test.each(['f32', 'q8_0', 'q4_1'])(
   'the vocabulary in a GGUF file (%s) encodes as the tokenizer.json it was made of',
   (type) => {
-    const file = openGguf(join(fixtures, 'gguf', `tiny-llama-${type}.gguf`));
+    const file = openGguf(fixture('gguf', `tiny-llama-${type}.gguf`));
     try {
       const tokenizer = createTokenizer(tokenizerFromGguf(file.metadata));
       for (const { text, ids, idsPlain } of oracle('tiny-llama').cases) {

@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { createBpe } from '../../src/tokenizer/bpe.js';
 import { createTokenizer } from '../../src/tokenizer/index.js';
 import type { ModelConfig } from '../../src/tokenizer/tokenizer-json.js';
-import { DECODERS, minilmTokenizer, modelTokenizer, readJson, smollm2Tokenizer } from './fixtures.js';
+import { DECODERS } from '../support/fixtures.js';
+import { minilmTokenizer, modelTokenizer, readJson, smollm2Tokenizer } from './fixtures.js';
 
 const tokenizers = [
   ...DECODERS.map((model) => [model, modelTokenizer(model)] as const),

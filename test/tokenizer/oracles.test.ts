@@ -1,4 +1,5 @@
-import { DECODERS, minilmTokenizer, modelTokenizer, oracle, readJson, type TokenOracle } from './fixtures.js';
+import { DECODERS } from '../support/fixtures.js';
+import { minilmTokenizer, modelTokenizer, oracle, readJson, type TokenOracle } from './fixtures.js';
 
 describe.each(DECODERS)('%s', (model) => {
   const tokenizer = modelTokenizer(model);

@@ -36,7 +36,6 @@ export const corpusSchema = z.strictObject({
   formatVersion: z.literal(1),
   id: z.string().regex(/^[\w-]+$/),
   title: z.string().min(1),
-  recommended: z.boolean().describe('A good first one.'),
   licence: z.string().min(1).describe('SPDX identifier.'),
   format: z.enum(['wikipedia', 'jsonl']).describe('Kind of input that the index builder reads it as.'),
   source: z.discriminatedUnion('type', [dumpSourceSchema, hubSourceSchema]),

@@ -3,7 +3,7 @@
 import type { Parameter, TrainingModel } from '../training-model.js';
 import type { LayeredLane } from './layered-lane.js';
 import type { ParameterSet } from './parameters.js';
-import type { CancelCell } from './stage-session.js';
+import type { Cancellation } from './stage-session.js';
 
 export interface LayeredModelParts {
   /** Runs with all threads. */
@@ -12,7 +12,7 @@ export interface LayeredModelParts {
   readonly lanes: readonly LayeredLane[];
   /** Of each lane, with the same values. */
   readonly parameters: readonly ParameterSet[];
-  readonly cancel: CancelCell;
+  readonly cancel: Cancellation;
   close(): void;
 }
 

@@ -24,7 +24,7 @@ import {
   viewOf,
   withOwnGradients,
 } from './parameters.js';
-import { CancelCell, type StageOptions, type Views } from './stage-session.js';
+import { Cancellation, type StageOptions, type Views } from './stage-session.js';
 import { Stages } from './stages.js';
 import { Workspace } from './workspace.js';
 
@@ -43,8 +43,6 @@ export interface TrainingModelOptions {
   readonly spinning?: boolean;
   /** Bytes for activations that are kept for the backward run; layers beyond it are computed again. Default: no limit. */
   readonly activationBytes?: number;
-  /** An int32 of shared memory: whoever stores 1 there ends the running call, as `terminate` does. */
-  readonly cancelCell?: Int32Array;
 }
 
 export type HeadSettings =
@@ -111,7 +109,7 @@ function sharedParts(options: TrainingModelOptions, head: HeadSettings) {
     threads,
     spinning,
     runner: null,
-    cancel: new CancelCell(options.cancelCell),
+    cancel: new Cancellation(),
   };
   const parameters = createParameters(weights, trainable, head);
   const source: LayerSource = {

@@ -9,21 +9,23 @@ import type { Binding, InferenceSession, OnnxRuntime, Runner, TensorView } from 
 
 export type Views = Readonly<Record<string, TensorView>>;
 
-/** Ends runs: a cell of shared memory, so that any thread that holds it can. */
-export class CancelCell {
-  constructor(readonly cell: Int32Array = new Int32Array(new SharedArrayBuffer(4))) {}
+/** A wish to end the runs of a model: each stage looks here before it begins. */
+export class Cancellation {
+  #isRequested = false;
 
   request(): void {
-    Atomics.store(this.cell, 0, 1);
+    this.#isRequested = true;
   }
 
   forget(): void {
-    Atomics.store(this.cell, 0, 0);
+    this.#isRequested = false;
   }
 
   /** @throws {CancelledError} there was a request; it is taken back */
   check(): void {
-    if (Atomics.exchange(this.cell, 0, 0) !== 0) throw new CancelledError('the run was terminated');
+    if (!this.#isRequested) return;
+    this.#isRequested = false;
+    throw new CancelledError('the run was terminated');
   }
 }
 
@@ -33,7 +35,7 @@ export interface StageOptions {
   readonly spinning: boolean;
   /** Thread of the runs; null: the calling one. */
   readonly runner: Runner | null;
-  readonly cancel: CancelCell;
+  readonly cancel: Cancellation;
 }
 
 interface Bound {

@@ -1,4 +1,4 @@
-// The learning rate of a step: a linear warm-up, then constant or half a cosine down to a floor.
+// The learning rate of a step: a linear warm-up, then constant or half a cosine down to 0.
 //
 // Search-R1 warms up over a share of all steps and then stays constant; SSRL's warm-up is a number of steps.
 
@@ -10,13 +10,11 @@ export interface Schedule {
   /** A share of `totalSteps`, rounded down as in Search-R1's release, or a number of steps. */
   readonly warmup: { readonly share: number } | { readonly steps: number };
   readonly shape: 'constant' | 'cosine';
-  /** Where the cosine ends, as a share of the peak; 0 when absent. */
-  readonly floorShare?: number;
 }
 
 /**
  * @param step        counted from 0
- * @param totalSteps  of the whole run; beyond it a cosine stays on its floor
+ * @param totalSteps  of the whole run; beyond it a cosine stays at 0
  * @returns           never 0 during the warm-up: step 0 already has a part of the peak, so that no step is wasted
  * @throws {InvalidInputError} a share outside [0, 1], a negative number of steps, or no steps at all
  */
@@ -24,9 +22,8 @@ export function learningRate(schedule: Schedule, step: number, totalSteps: numbe
   const warmup = warmupSteps(schedule, totalSteps);
   if (step < warmup) return (schedule.peak * (step + 1)) / warmup;
   if (schedule.shape === 'constant') return schedule.peak;
-  const floor = schedule.floorShare ?? 0;
   const progress = Math.min((step - warmup) / Math.max(totalSteps - warmup, 1), 1);
-  return schedule.peak * (floor + ((1 - floor) * (1 + Math.cos(Math.PI * progress))) / 2);
+  return (schedule.peak * (1 + Math.cos(Math.PI * progress))) / 2;
 }
 
 function warmupSteps({ warmup }: Schedule, totalSteps: number): number {

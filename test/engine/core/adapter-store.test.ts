@@ -1,6 +1,7 @@
 import { AdapterStore } from '../../../src/engine/core/adapter-store.js';
 import { layOutAdapters, readAdapter } from '../../../src/model/index.js';
-import { fixture, loadAdapter, tinyModel } from '../support/tiny-models.js';
+import { fixture } from '../../support/fixtures.js';
+import { loadAdapter, tinyModel } from '../support/tiny-models.js';
 
 const folderOf = (name: string) => fixture('lora', 'tiny-llama', name);
 

@@ -3,15 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { FileFormatError, InvalidInputError } from '../../../src/errors.js';
 import { openWeights, writeSafetensors } from '../../../src/weights/index.js';
-import {
-  ask,
-  fixture,
-  loadAdapter,
-  openCore,
-  readJson,
-  type SteppedCore,
-  turnOptions,
-} from '../support/tiny-models.js';
+import { fixture, readJson } from '../../support/fixtures.js';
+import { ask, loadAdapter, openCore, type SteppedCore, turnOptions } from '../support/tiny-models.js';
 
 const POLICY = fixture('lora', 'tiny-llama', 'policy');
 const CRITIC = fixture('lora', 'tiny-llama', 'critic');

@@ -1,5 +1,6 @@
 import type { SamplingParameters } from '../../../src/engine/generator.js';
-import { ask, openCore, readJson, type SteppedCore, tinyModel, turnOptions } from '../support/tiny-models.js';
+import { readJson } from '../../support/fixtures.js';
+import { ask, openCore, type SteppedCore, tinyModel, turnOptions } from '../support/tiny-models.js';
 
 const { prompt } = readJson('forward', 'tiny-llama.json').decode as { prompt: number[] };
 

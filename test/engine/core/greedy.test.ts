@@ -1,4 +1,5 @@
-import { ask, openCore, readJson, tinyModel, turnOptions } from '../support/tiny-models.js';
+import { DECODERS, readJson } from '../../support/fixtures.js';
+import { ask, openCore, tinyModel, turnOptions } from '../support/tiny-models.js';
 
 interface Stored {
   readonly prompt: number[];
@@ -11,7 +12,7 @@ const storedDecode = (name: string): Stored => readJson('forward', `${name}.json
 
 const greedy = (changes = {}) => turnOptions({ maxTokens: 24, ...changes }, { temperature: 0 });
 
-describe.each(['tiny-llama', 'tiny-llama-rope3', 'tiny-qwen2', 'tiny-qwen3'])('%s', (name) => {
+describe.each(DECODERS)('%s', (name) => {
   test('greedy decoding gives the stored ids and log-probabilities, in any chunks', async () => {
     const { prompt, continuation, logprobs, marginTop2 } = storedDecode(name);
     expect(Math.min(...marginTop2)).toBeGreaterThan(1e-3);

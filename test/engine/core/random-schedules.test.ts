@@ -3,7 +3,8 @@
 
 import fc from 'fast-check';
 import type { Command } from '../../../src/engine/messages.js';
-import { fixture, loadAdapter, openCore, type SteppedCore, turnOptions } from '../support/tiny-models.js';
+import { fixture } from '../../support/fixtures.js';
+import { loadAdapter, openCore, type SteppedCore, turnOptions } from '../support/tiny-models.js';
 
 interface Turn {
   readonly append: readonly number[];

@@ -1,5 +1,6 @@
 import { createTokenizer } from '../../../src/tokenizer/index.js';
-import { ask, openCore, readJson, type SteppedCore, turnOptions } from '../support/tiny-models.js';
+import { readJson } from '../../support/fixtures.js';
+import { ask, openCore, type SteppedCore, turnOptions } from '../support/tiny-models.js';
 
 const { prompt, continuation } = readJson('forward', 'tiny-llama.json').decode as {
   prompt: number[];

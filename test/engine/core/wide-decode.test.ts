@@ -2,9 +2,9 @@
 
 import { LEAST_WIDE } from '../../../src/engine/core/step-model.js';
 import type { EngineSettings } from '../../../src/engine/messages.js';
+import { fixture } from '../../support/fixtures.js';
 import {
   ask,
-  fixture,
   loadAdapter,
   openCore,
   type SteppedCore,

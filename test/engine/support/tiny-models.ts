@@ -1,6 +1,6 @@
 // Engines over the stored tiny models: the loop alone, stepped by the test, and the whole engine with its worker.
 
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { configSchema } from '../../../src/config/index.js';
@@ -29,11 +29,7 @@ import {
 import { openRuntime } from '../../../src/runtime/index.js';
 import { createTokenizer, type TokenizerSource } from '../../../src/tokenizer/index.js';
 import { openWeights } from '../../../src/weights/index.js';
-
-const FIXTURES = join(__dirname, '..', '..', 'fixtures');
-
-export const fixture = (...path: string[]): string => join(FIXTURES, ...path);
-export const readJson = (...path: string[]) => JSON.parse(readFileSync(fixture(...path), 'utf8'));
+import { fixture, readJson } from '../../support/fixtures.js';
 
 export interface TinyModel {
   readonly graphs: EngineGraphs;

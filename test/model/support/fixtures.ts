@@ -1,7 +1,5 @@
 // Reads the stored reference values and builds graphs of the stored models.
 
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { buildDecoderGraphs } from '../../../src/model/decoder-graphs.js';
 import {
   type DecoderWeights,
@@ -11,22 +9,8 @@ import {
   type GraphPrecision,
 } from '../../../src/model/index.js';
 import { openWeights } from '../../../src/weights/index.js';
+import { fixture } from '../../support/fixtures.js';
 import { temporaryFolder } from './step-runner.js';
-
-const FIXTURES = join(__dirname, '..', '..', 'fixtures');
-
-export const DECODERS = ['tiny-llama', 'tiny-llama-rope3', 'tiny-qwen2', 'tiny-qwen3'] as const;
-
-export const fixture = (...path: string[]): string => join(FIXTURES, ...path);
-
-export const readJson = (...path: string[]) => JSON.parse(readFileSync(fixture(...path), 'utf8'));
-
-/** Weights of a stored model folder; `spelling` picks the settings file. */
-export function modelWeights(name: string, spelling = 'config.json'): DecoderWeights {
-  const source = openWeights(fixture('models', name));
-  const config = describeDecoder({ configJson: readJson('models', name, spelling), tensors: source.tensors });
-  return decoderWeights(config, source);
-}
 
 export function ggufWeights(path: string): DecoderWeights {
   const source = openWeights(path);

@@ -13,12 +13,12 @@ import { type PullCorpusOptions, pullCorpus } from '../../../src/retrieval/corpo
 import { startHub } from '../../support/hub-server.js';
 import { useTemporaryFolder } from '../support/folders.js';
 import { createWordEmbedder } from '../support/word-embedder.js';
-import { fixture } from '../wikipedia/dumps.js';
+import { storedDump } from '../wikipedia/dumps.js';
 import { type DumpMirror, sha1, startDumpMirror } from './dump-mirror.js';
 
 const folder = useTemporaryFolder();
-const DUMP = readFileSync(fixture('multistream.xml.bz2'));
-const OTHER = readFileSync(fixture('cut-anywhere.xml.bz2'));
+const DUMP = readFileSync(storedDump('multistream.xml.bz2'));
+const OTHER = readFileSync(storedDump('cut-anywhere.xml.bz2'));
 const simplewiki = findCorpus('simplewiki');
 
 let mirror: DumpMirror;

@@ -9,7 +9,8 @@ import { encoderSource } from '../../../src/retrieval/embedder/encoder-source.js
 import { openParallelEmbedder } from '../../../src/retrieval/embedder/parallel-embedder.js';
 import { dot, lengthOf } from '../../../src/retrieval/hnsw/vectors.js';
 import { openSafetensorsFile } from '../../../src/weights/index.js';
-import { fixture, homeOf, importTinyEncoder } from '../support/encoder.js';
+import { fixture } from '../../support/fixtures.js';
+import { homeOf, importTinyEncoder } from '../support/encoder.js';
 import { useTemporaryFolder } from '../support/folders.js';
 
 const folder = useTemporaryFolder();

@@ -1,9 +1,8 @@
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { importModel } from '../../../src/model/index.js';
 import { type EncoderSource, encoderSource } from '../../../src/retrieval/embedder/encoder-source.js';
 import type { EmbedderConventions } from '../../../src/weights/index.js';
-
-export const fixture = (...parts: string[]): string => resolve(__dirname, '..', '..', 'fixtures', ...parts);
+import { fixture } from '../../support/fixtures.js';
 
 /** A real encoder of 64 dimensions with random weights, imported into `home` under `id`. */
 export async function importTinyEncoder(

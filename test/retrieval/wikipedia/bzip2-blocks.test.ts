@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { CancelledError, FileFormatError } from '../../../src/errors.js';
 import { type Bzip2Block, readBzip2 } from '../../../src/retrieval/wikipedia/bzip2-blocks.js';
 import { useTemporaryFolder } from '../support/folders.js';
-import { fixture } from './dumps.js';
+import { storedDump } from './dumps.js';
 
 const folder = useTemporaryFolder();
 
@@ -23,11 +23,11 @@ const write = (bytes: Uint8Array): string => {
 };
 
 test.each(['multistream.xml.bz2', 'cut-anywhere.xml.bz2'])('%s unpacks to the text', async (name) => {
-  expect(textOf(await blocksOf(fixture(name)))).toEqual(readFileSync(fixture('dump.xml')));
+  expect(textOf(await blocksOf(storedDump(name)))).toEqual(readFileSync(storedDump('dump.xml')));
 });
 
 test('blocks of one stream are found, and reading starts at any of them', async () => {
-  const path = fixture('blocks.xml.bz2');
+  const path = storedDump('blocks.xml.bz2');
   const blocks = await blocksOf(path);
   expect(blocks.length).toBeGreaterThan(3);
   for (const [i, { bit }] of blocks.entries())
@@ -43,7 +43,7 @@ test('blocks of one stream are found, and reading starts at any of them', async 
 });
 
 test('a cut or changed file is never read as if it were whole', async () => {
-  const whole = readFileSync(fixture('cut-anywhere.xml.bz2'));
+  const whole = readFileSync(storedDump('cut-anywhere.xml.bz2'));
   await fc.assert(
     fc.asyncProperty(fc.nat(whole.length - 1), fc.integer({ min: 0, max: 8 }), async (at, bit) => {
       const bytes = Buffer.from(bit === 8 ? whole.subarray(0, at) : whole);
@@ -55,7 +55,7 @@ test('a cut or changed file is never read as if it were whole', async () => {
       } else {
         // The size of a stream's blocks and the bits that fill its last byte change nothing.
         expect(bit).toBeLessThan(8);
-        expect(text).toEqual(readFileSync(fixture('dump.xml')));
+        expect(text).toEqual(readFileSync(storedDump('dump.xml')));
       }
     }),
     { numRuns: 60 },
@@ -63,7 +63,7 @@ test('a cut or changed file is never read as if it were whole', async () => {
 });
 
 test('bytes after the last stream, and a signal', async () => {
-  const whole = readFileSync(fixture('multistream.xml.bz2'));
+  const whole = readFileSync(storedDump('multistream.xml.bz2'));
   await expect(blocksOf(write(Buffer.concat([whole, Buffer.from('more')])))).rejects.toThrow(
     `at byte ${whole.length}: expected the start of a bzip2 stream`,
   );

@@ -1,8 +1,9 @@
-import { join } from 'node:path';
 import type { ReaderKind, ReaderPosition, ReadPassage } from '../../../src/retrieval/inputs/reader.js';
 import { wikipediaReader } from '../../../src/retrieval/wikipedia/wikipedia-reader.js';
+import { fixture } from '../../support/fixtures.js';
 
-export const fixture = (name: string): string => join(__dirname, '..', '..', 'fixtures', 'wikipedia', name);
+/** Path of a stored dump. */
+export const storedDump = (name: string): string => fixture('wikipedia', name);
 
 export interface Reading {
   readonly passages: ReadPassage[];

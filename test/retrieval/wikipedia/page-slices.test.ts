@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import type { DumpChunk } from '../../../src/retrieval/wikipedia/dump-chunks.js';
 import { type PageSlice, slicePages } from '../../../src/retrieval/wikipedia/page-slices.js';
-import { fixture } from './dumps.js';
+import { storedDump } from './dumps.js';
 
-const text = readFileSync(fixture('dump.xml'));
+const text = readFileSync(storedDump('dump.xml'));
 
 async function* chunksOf(cuts: readonly number[]): AsyncGenerator<DumpChunk> {
   const borders = [...new Set([0, ...cuts, text.length])].sort((a, b) => a - b);

@@ -7,10 +7,10 @@ import { PAGE_LIMITS } from '../../../src/retrieval/wikipedia/page-outcome.js';
 import { createWikipediaReader } from '../../../src/retrieval/wikipedia/wikipedia-reader.js';
 import { useTemporaryFolder } from '../support/folders.js';
 import { createWordEmbedder } from '../support/word-embedder.js';
-import { dumpXml, fixture, pageXml, readDumpFile } from './dumps.js';
+import { dumpXml, pageXml, readDumpFile, storedDump } from './dumps.js';
 
 const folder = useTemporaryFolder();
-const expected = JSON.parse(readFileSync(fixture('expected.json'), 'utf8'));
+const expected = JSON.parse(readFileSync(storedDump('expected.json'), 'utf8'));
 const FILES = ['dump.xml', 'multistream.xml.bz2', 'cut-anywhere.xml.bz2'];
 
 const write = (content: string | Uint8Array, name = 'wiki.xml'): string => {
@@ -20,7 +20,7 @@ const write = (content: string | Uint8Array, name = 'wiki.xml'): string => {
 };
 
 test.each(FILES)('%s gives the expected passages', async (name) => {
-  const { passages, leftOut } = await readDumpFile(fixture(name));
+  const { passages, leftOut } = await readDumpFile(storedDump(name));
   const all = passages.map(({ passage }) => passage);
   expect(all.filter(({ title }) => title !== 'Huge')).toEqual(expected);
   const huge = all.filter(({ title }) => title === 'Huge');
@@ -32,19 +32,19 @@ test.each(FILES)('%s gives the expected passages', async (name) => {
 });
 
 test.each([...FILES, 'blocks.xml.bz2'])('%s is read on from any place', async (name) => {
-  const { passages } = await readDumpFile(fixture(name));
+  const { passages } = await readDumpFile(storedDump(name));
   const step = Math.ceil(passages.length / 4);
   for (let at = 0; at < passages.length; at += step) {
     const { position } = passages[at] as (typeof passages)[number];
     const stored = JSON.parse(JSON.stringify(position));
-    expect((await readDumpFile(fixture(name), { from: stored })).passages).toEqual(passages.slice(at + 1));
+    expect((await readDumpFile(storedDump(name), { from: stored })).passages).toEqual(passages.slice(at + 1));
   }
 });
 
 test('the registry knows dumps by their names', async () => {
   for (const name of ['dump.xml', 'multistream.xml.bz2'])
-    expect((await openReader(fixture(name))).kind).toBe('wikipedia');
-  const part = write(readFileSync(fixture('multistream.xml.bz2')), 'x-pages-articles1.xml-p1p41242.bz2');
+    expect((await openReader(storedDump(name))).kind).toBe('wikipedia');
+  const part = write(readFileSync(storedDump('multistream.xml.bz2')), 'x-pages-articles1.xml-p1p41242.bz2');
   expect((await openReader(part)).kind).toBe('wikipedia');
 });
 

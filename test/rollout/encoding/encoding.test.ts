@@ -2,11 +2,11 @@
 
 import { createBackgroundEncoding, inlineEncoding } from '../../../src/rollout/encoding/encoding.js';
 import { loadPrompts } from '../../../src/rollout/index.js';
-import { fixture } from '../../support/fixtures.js';
+import { readJson } from '../../support/fixtures.js';
 
 const source = {
-  tokenizerJson: fixture('models', 'tiny-llama', 'tokenizer.json'),
-  tokenizerConfig: fixture('models', 'tiny-llama', 'tokenizer_config.json'),
+  tokenizerJson: readJson('models', 'tiny-llama', 'tokenizer.json'),
+  tokenizerConfig: readJson('models', 'tiny-llama', 'tokenizer_config.json'),
 };
 const far = createBackgroundEncoding(source, (error) => {
   throw error;

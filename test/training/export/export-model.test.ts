@@ -9,12 +9,12 @@ import { mergedWeights } from '../../../src/training/export/merged-weights.js';
 import { exportGguf, exportSafetensors, openDecoderWeights } from '../../../src/training/index.js';
 import { openTrainingModel } from '../../../src/training/model/open-training-model.js';
 import { openSafetensorsFile } from '../../../src/weights/index.js';
+import { DECODERS } from '../../support/fixtures.js';
 
 const FIXTURES = join(__dirname, '..', '..', 'fixtures');
 const folder = mkdtempSync(join(tmpdir(), 'searchloop-export-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-const MODELS = ['tiny-llama', 'tiny-llama-rope3', 'tiny-qwen2', 'tiny-qwen3'];
 const TEXT = 'It costs 1,234 euro, hélas!\n\n<|im_start|> is no token here.';
 
 const imported = (name: string, source = join(FIXTURES, 'models', name)) =>
@@ -70,7 +70,7 @@ async function logprobsOf(model: StoredModel, ids: number[]): Promise<Float32Arr
 const largestGap = (a: Float32Array, b: Float32Array): number =>
   a.reduce((most, value, i) => Math.max(most, Math.abs(value - (b[i] as number))), 0);
 
-test.each(MODELS)('%s with an adapter comes back from both formats as it went out', async (name) => {
+test.each(DECODERS)('%s with an adapter comes back from both formats as it went out', async (name) => {
   const adapter = join(FIXTURES, 'lora', name, 'policy');
   const model = await imported(name);
   const expected = valuesOf(model, adapter);

@@ -6,7 +6,9 @@ import { openRuntime } from '../../../src/runtime/index.js';
 import { openTrainingModel } from '../../../src/training/model/index.js';
 import type { TrainingModelOptions } from '../../../src/training/model/open-training-model.js';
 import type { ScoredSequence, ScoreGradients } from '../../../src/training/training-model.js';
-import { fixture, modelWeights, relativeDifference, tensors } from './support/oracle.js';
+import { fixture } from '../../support/fixtures.js';
+import { modelWeights } from '../../support/model-weights.js';
+import { relativeDifference, tensors } from './support/oracle.js';
 
 jest.setTimeout(120_000);
 

@@ -5,16 +5,9 @@ import { openRuntime } from '../../../src/runtime/index.js';
 import { openTrainingModel } from '../../../src/training/model/index.js';
 import { AdamW } from '../../../src/training/optimizers/index.js';
 import type { TrainingModel } from '../../../src/training/training-model.js';
-import {
-  DECODERS,
-  fixture,
-  microBatch,
-  modelWeights,
-  policyLoss,
-  readJson,
-  type StoredBatch,
-  tensors,
-} from './support/oracle.js';
+import { DECODERS, fixture, readJson } from '../../support/fixtures.js';
+import { modelWeights } from '../../support/model-weights.js';
+import { microBatch, policyLoss, type StoredBatch, tensors } from './support/oracle.js';
 
 jest.setTimeout(120_000);
 

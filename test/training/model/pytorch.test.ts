@@ -3,14 +3,12 @@ import { openRuntime } from '../../../src/runtime/index.js';
 import { openTrainingModel } from '../../../src/training/model/index.js';
 import type { TrainingModelOptions } from '../../../src/training/model/open-training-model.js';
 import type { TrainingModel } from '../../../src/training/training-model.js';
+import { DECODERS, fixture, readJson } from '../../support/fixtures.js';
+import { modelWeights } from '../../support/model-weights.js';
 import {
-  DECODERS,
-  fixture,
   type Loss,
   microBatch,
-  modelWeights,
   policyLoss,
-  readJson,
   relativeDifference,
   type StoredBatch,
   sampled,

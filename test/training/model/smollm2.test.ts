@@ -13,8 +13,8 @@ import { openDecoderWeights } from '../../../src/training/trainer/decoder.js';
 import type { TrainingModel } from '../../../src/training/training-model.js';
 import { mean } from '../../../src/util/mean.js';
 import { openSteps } from '../../model/support/step-runner.js';
+import { readJson } from '../../support/fixtures.js';
 import { realModel } from '../../support/real-model.js';
-import { readJson } from './support/oracle.js';
 
 jest.setTimeout(600_000);
 

@@ -4,15 +4,9 @@ import { openRuntime } from '../../../src/runtime/index.js';
 import { openTrainingModel } from '../../../src/training/model/index.js';
 import type { TrainingModelOptions } from '../../../src/training/model/open-training-model.js';
 import type { MicroBatch, TrainingModel } from '../../../src/training/training-model.js';
-import {
-  fixture,
-  microBatch,
-  modelWeights,
-  policyLoss,
-  readJson,
-  relativeDifference,
-  type StoredBatch,
-} from './support/oracle.js';
+import { fixture, readJson } from '../../support/fixtures.js';
+import { modelWeights } from '../../support/model-weights.js';
+import { microBatch, policyLoss, relativeDifference, type StoredBatch } from './support/oracle.js';
 
 jest.setTimeout(120_000);
 
@@ -335,13 +329,5 @@ describe('terminate', () => {
     await expect(running).rejects.toThrow(CancelledError);
     await expect(model.backward({})).rejects.toThrow('needs a batch that was forwarded');
     expect((await model.score(batch)).logprobs.length).toBeGreaterThan(0);
-  });
-
-  test('ends it through the shared cell, as another thread would', async () => {
-    const cancelCell = new Int32Array(new SharedArrayBuffer(4));
-    const model = await open({ cancelCell });
-    const running = model.score(microBatch(stored.sequences));
-    setImmediate(() => Atomics.store(cancelCell, 0, 1));
-    await expect(running).rejects.toThrow(CancelledError);
   });
 });

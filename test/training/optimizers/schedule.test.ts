@@ -9,9 +9,9 @@ test('warm-up over a share of the steps, then constant', () => {
   expect(rates(schedule, 20, [0, 1, 4, 5, 19, 99])).toEqual(close([0.4, 0.8, 2, 2, 2, 2]));
 });
 
-test('warm-up over a number of steps, then a cosine to its floor', () => {
-  const schedule: Schedule = { peak: 1, warmup: { steps: 2 }, shape: 'cosine', floorShare: 0.1 };
-  expect(rates(schedule, 10, [0, 1, 2, 6, 10, 50])).toEqual(close([0.5, 1, 1, 0.55, 0.1, 0.1]));
+test('warm-up over a number of steps, then a cosine down to 0', () => {
+  const schedule: Schedule = { peak: 1, warmup: { steps: 2 }, shape: 'cosine' };
+  expect(rates(schedule, 10, [0, 1, 2, 6, 10, 50])).toEqual(close([0.5, 1, 1, 0.5, 0, 0]));
 });
 
 test('no warm-up at all', () => {

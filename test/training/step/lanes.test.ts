@@ -11,7 +11,9 @@ import {
   scoreSequences,
 } from '../../../src/training/step/accumulate.js';
 import type { TrainingLane, TrainingModel } from '../../../src/training/training-model.js';
-import { fixture, modelWeights, relativeDifference } from '../model/support/oracle.js';
+import { fixture } from '../../support/fixtures.js';
+import { modelWeights } from '../../support/model-weights.js';
+import { relativeDifference } from '../model/support/oracle.js';
 
 jest.setTimeout(120_000);
 

@@ -9,7 +9,8 @@ import type { AlgorithmSettings } from '../../../src/training/algorithms/setting
 import { openTrainingModel } from '../../../src/training/model/open-training-model.js';
 import { accumulateGradients } from '../../../src/training/step/accumulate.js';
 import type { TrainingModel } from '../../../src/training/training-model.js';
-import { fixture, modelWeights } from '../model/support/oracle.js';
+import { fixture } from '../../support/fixtures.js';
+import { modelWeights } from '../../support/model-weights.js';
 
 jest.setTimeout(120_000);
 

@@ -8,7 +8,6 @@ import { isEqualGroup, membersByGroup } from '../advantages/groups.js';
 export interface DynamicSelection {
   /** Indices of the rollouts to train on: whole groups, in the order of sampling. */
   readonly kept: readonly number[];
-  readonly keptGroups: number;
   readonly equalGroups: number;
   /** Groups still to be sampled. */
   readonly missingGroups: number;
@@ -24,7 +23,6 @@ export function selectGroups(
   const kept = differing.slice(0, wantedGroups);
   return {
     kept: kept.flat().sort((a, b) => a - b),
-    keptGroups: kept.length,
     equalGroups: groups.length - differing.length,
     missingGroups: wantedGroups - kept.length,
   };

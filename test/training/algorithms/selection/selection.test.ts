@@ -19,17 +19,15 @@ test('dynamic sampling keeps whole groups that differ, up to the batch, and says
   const rollouts = groups.map((groupId, i) => ({ groupId, reward: rewards[i]! }));
   expect(selectGroups(rollouts, 3)).toEqual({
     kept: [0, 2, 6, 7],
-    keptGroups: 2,
     equalGroups: 2,
     missingGroups: 1,
   });
   expect(selectGroups(rollouts, 1)).toEqual({
     kept: [0, 2],
-    keptGroups: 1,
     equalGroups: 2,
     missingGroups: 0,
   });
-  expect(selectGroups([], 2)).toEqual({ kept: [], keptGroups: 0, equalGroups: 0, missingGroups: 2 });
+  expect(selectGroups([], 2)).toEqual({ kept: [], equalGroups: 0, missingGroups: 2 });
 });
 
 test('best of n: the best that is good enough, the shorter of equals, never one without sampled tokens', () => {

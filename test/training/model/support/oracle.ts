@@ -1,29 +1,9 @@
 // Stored batches and gradients of PyTorch with PEFT, and the losses' derivatives written out.
 
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import {
-  type DecoderConfig,
-  type DecoderWeights,
-  decoderWeights,
-  describeDecoder,
-} from '../../../../src/model/index.js';
+import type { DecoderConfig } from '../../../../src/model/index.js';
 import type { MicroBatch } from '../../../../src/training/training-model.js';
 import { openWeights } from '../../../../src/weights/index.js';
-
-const FIXTURES = join(__dirname, '..', '..', '..', 'fixtures');
-
-export const DECODERS = ['tiny-llama', 'tiny-llama-rope3', 'tiny-qwen2', 'tiny-qwen3'] as const;
-
-export const fixture = (...path: string[]): string => join(FIXTURES, ...path);
-
-export const readJson = (...path: string[]) => JSON.parse(readFileSync(fixture(...path), 'utf8'));
-
-export function modelWeights(name: string): DecoderWeights {
-  const source = openWeights(fixture('models', name));
-  const configJson = readJson('models', name, 'config.json');
-  return decoderWeights(describeDecoder({ configJson, tensors: source.tensors }), source);
-}
+import { fixture } from '../../../support/fixtures.js';
 
 /** Tensors of a safetensors file. */
 export function tensors(...path: string[]): ReadonlyMap<string, Float32Array> {
