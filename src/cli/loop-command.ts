@@ -163,9 +163,11 @@ function regradedText({ graded, left, otherModel, quarantined }: Regraded): stri
 function statusText(status: LoopStatus): string {
   const { counts, labels, last_gate: gate, watch } = status;
   const why = status.paused_for ?? status.waits_for ?? status.last_error;
+  const since = status.paused_for === null ? status.waits_since : null;
   const unusable = Object.entries(labels.logged_unusable).map(([reason, count]) => `  ${count}  ${reason}`);
   return [
     `${status.state}${why === null ? '' : `: ${why}`}`,
+    ...(since === null ? [] : [`since     ${new Date(since).toISOString()}`]),
     `step      ${status.step}, ${status.steps_to_gate === 0 ? 'the gate is due' : `${counted(status.steps_to_gate, 'step')} to the gate`}, mode ${status.mode}, ${status.algorithm}`,
     `live      ${status.live}`,
     `versions  ${counts.published} published, ${counts.refused} refused, ${counts.rolled_back} rolled back`,

@@ -128,7 +128,7 @@ test('a loop without questions to judge by: the log warns, and the status says i
     expect(await asked).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(
-        /step +0, 1 step to the gate, mode .*\n(?:.*\n)*labels .* 0 to judge by, .*\njudging +not possible yet: a verdict takes 300 questions/,
+        /^waiting: .* a step needs 16\nsince +20\d\d-.*Z\nstep +0, 1 step to the gate, mode .*\n(?:.*\n)*labels .* 0 to judge by, .*\njudging +not possible yet: a verdict takes 300 questions/,
       ),
     });
   } finally {

@@ -142,9 +142,9 @@ async function rolledOut(
       origin,
     })),
   );
-  const { priority, training, topK, onNote } = house;
+  const { priority, training, topK, outages, onNote } = house;
   const records = await rollIdle(
-    { priority, parts: training, topK, unaskable: labels.unaskable, onNote },
+    { priority, parts: training, topK, unaskable: labels.unaskable, outages, onNote },
     jobs,
     signal,
     (done) => onRollout(done, jobs.length),

@@ -4,6 +4,7 @@
 import { NonFiniteError } from '../../errors.js';
 import { type Away, awayOf } from './away.js';
 import type { LoopHouse } from './house.js';
+import { SearchOutages } from './search-outages.js';
 
 /** Rejected or failed steps in a row that pause the loop. */
 const MOST_FAILURES = 3;
@@ -19,24 +20,42 @@ const LONGEST_REST: Readonly<Record<Away['what'], number>> = {
 export class Failures {
   #inARow = 0;
   #away: Away | null = null;
+  /** When it began, in milliseconds since 1970, and when it was last met, by the clock of `performance`. */
+  #since = 0;
+  #metAt = 0;
   #rest = 1;
   #last: string | null = null;
 
-  constructor(private readonly tell: LoopHouse['onFailure']) {}
+  constructor(
+    private readonly tell: LoopHouse['onFailure'],
+    private readonly outages = new SearchOutages(),
+  ) {}
 
   /** What went wrong in the last round; null: nothing did. */
   get last(): string | null {
     return this.#last;
   }
 
-  /** What is away; null: nothing, as far as is known. */
+  /** What is away, by the round under way or else by the last that broke off; null: nothing, as far as is known. */
   get waitsFor(): string | null {
-    return this.#away?.waitsFor ?? null;
+    return this.outages.waitsFor ?? this.#known?.waitsFor ?? null;
   }
 
-  /** The same, where somebody should look. */
+  /** When that began, in milliseconds since 1970; null: nothing is away. */
+  get since(): number | null {
+    if (this.outages.waitsFor !== null) return this.outages.since;
+    return this.#known === null ? null : this.#since;
+  }
+
+  /** What broke a round off, where somebody should look. */
   get alarm(): string | null {
-    return this.#away?.isAlarm ? this.#away.waitsFor : null;
+    return this.#known?.isAlarm ? this.#known.waitsFor : null;
+  }
+
+  /** A round may last for hours: that searches work again is known from the first of them. */
+  get #known(): Away | null {
+    const isOver = this.#away?.what === 'searches' && this.outages.answeredAt > this.#metAt;
+    return isOver ? null : this.#away;
   }
 
   /** Before the next round, in `loop.pollMs`: a step that is made anew costs more than a look at the store. */
@@ -51,7 +70,11 @@ export class Failures {
     this.#away = awayOf(error);
     if (this.#away !== null) {
       // Once for each time that it is away, however often one looks.
-      if (before?.what !== this.#away.what) this.tell(error, doing);
+      if (before?.what !== this.#away.what) {
+        this.tell(error, doing);
+        this.#since = (this.#away.what === 'searches' ? this.outages.since : null) ?? Date.now();
+      }
+      this.#metAt = performance.now();
       this.#rest = Math.min(2 * this.#rest, LONGEST_REST[this.#away.what]);
       return null;
     }

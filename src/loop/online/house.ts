@@ -9,6 +9,7 @@ import type { RolloutParts } from '../offline/lock-step-rollouts.js';
 import type { GateSettings } from './gate/decide.js';
 import type { Priority } from './priority.js';
 import type { GradeAnswers } from './rewards.js';
+import type { SearchOutages } from './search-outages.js';
 
 export interface LoopHouse {
   readonly engine: Engine;
@@ -19,6 +20,8 @@ export interface LoopHouse {
   /** Of the gate: as users' questions are answered. */
   readonly serving: RolloutParts;
   readonly topK: number;
+  /** Of the searches of both. */
+  readonly outages: SearchOutages;
   readonly settings: LoopSettings;
   readonly run: RunSettings;
   /** What answers are worth. */

@@ -8,6 +8,7 @@ import { eachOf } from '../../util/side-by-side.js';
 import { FailedSearch, FailedSearches } from '../offline/failed-searches.js';
 import type { RolloutParts } from '../offline/lock-step-rollouts.js';
 import type { Priority } from './priority.js';
+import type { SearchOutages } from './search-outages.js';
 import { isUnaskable, type Unaskable } from './unaskable.js';
 
 export interface IdleJob {
@@ -28,6 +29,8 @@ export interface IdleRollouts {
   /** Learns which conversations cannot be asked. */
   readonly unaskable: Unaskable;
   readonly onNote: (line: string) => void;
+  /** Learns of searches that fail. */
+  readonly outages: SearchOutages;
   /** Between looks whether searches that failed work again. */
   readonly searchPausesMs?: readonly number[];
 }
@@ -61,6 +64,19 @@ function notAsked({ unaskable, onNote }: IdleRollouts, { id, messages }: IdleJob
 }
 
 async function rollOne(house: IdleRollouts, job: IdleJob, signal: AbortSignal): Promise<TrajectoryRecord> {
+  const { retriever, end } = house.outages.hear(house.parts.retriever);
+  try {
+    return await rollUntilDone({ ...house, parts: { ...house.parts, retriever } }, job, signal);
+  } finally {
+    end();
+  }
+}
+
+async function rollUntilDone(
+  house: IdleRollouts,
+  job: IdleJob,
+  signal: AbortSignal,
+): Promise<TrajectoryRecord> {
   const failed = new FailedSearches(house.parts.retriever, house.searchPausesMs);
   for (;;) {
     const { generator, yielded } = house.priority.training(signal);

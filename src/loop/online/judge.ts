@@ -48,8 +48,8 @@ export class Judge {
     private readonly unaskable: Unaskable = new Unaskable(),
     answers: GateAnswers = new GateAnswers(),
   ) {
-    const rollouts = { priority: house.priority, parts: house.serving, topK: house.topK, unaskable };
-    this.#measures = new GateMeasures({ ...rollouts, onNote: house.onNote }, answers);
+    const { priority, serving: parts, topK, outages, onNote } = house;
+    this.#measures = new GateMeasures({ priority, parts, topK, unaskable, outages, onNote }, answers);
   }
 
   /** An admin's questions and trusted labels of held-out traffic, without what was deleted or cannot be asked. */

@@ -11,6 +11,7 @@ import type { GateSettings } from './gate/decide.js';
 import type { LoopHouse } from './house.js';
 import type { LoopOptions } from './loop-options.js';
 import { createGrader } from './rewards.js';
+import { SearchOutages } from './search-outages.js';
 import type { PausableSpec } from './trainer-task.js';
 
 /** What was found out about the loop before. */
@@ -52,6 +53,7 @@ export async function makeHouse(options: LoopOptions, facts: HouseFacts): Promis
     training,
     serving: { ...parts, config: config.rollout },
     topK: config.rollout.topK,
+    outages: new SearchOutages(),
     settings: config.loop,
     run,
     grade:

@@ -49,11 +49,13 @@ export class OnlineLoop implements LoopControl {
   /** API key that ordered the present round. */
   #orderedBy: string | null = null;
   #progress: { readonly done: number; readonly total: number } | null = null;
+  /** When the state began to say that it waits. */
+  #waitsSince: number | null = null;
 
   constructor(given: LoopHouse, state: LoopState, startName: string | null) {
     const house = { ...given, store: patientStore(given.store, this.#turns.closed) };
     this.house = house;
-    this.#failures = new Failures(house.onFailure);
+    this.#failures = new Failures(house.onFailure, house.outages);
     const reserved = new Set(house.gateQuestions.map(({ question }) => questionKey(question)));
     // Where a judge or a vote tells what an answer is worth, nobody need have said so.
     this.#labels = new LabelIndex(house.store, { reserved, withUnlabelled: house.learnsUnlabelled });
@@ -114,12 +116,20 @@ export class OnlineLoop implements LoopControl {
 
   status(): LoopStatus {
     const facts = factsOf(this.house, this.#labels, this.#known());
+    this.#noteWait();
+    const away = this.state.name === 'paused' ? null : this.#failures.waitsFor;
     return statusOf(this.#watchman.state, {
       ...facts,
       progress: this.#progress,
       lastError: this.#failures.last,
-      away: this.state.name === 'paused' ? null : this.#failures.waitsFor,
+      away,
+      waitsSince: away === null ? this.#waitsSince : this.#failures.since,
     });
+  }
+
+  /** With other numbers it waits for the same. */
+  #noteWait(): void {
+    this.#waitsSince = this.state.waitsFor === null ? null : (this.#waitsSince ?? Date.now());
   }
 
   trouble(): string | null {
@@ -205,6 +215,7 @@ export class OnlineLoop implements LoopControl {
     } finally {
       this.#progress = null;
       this.#attempt.end();
+      this.#noteWait();
     }
   }
 

@@ -30,6 +30,8 @@ export interface LoopFacts {
   readonly lastError: string | null;
   /** What the loop does not get on without, and cannot have now. */
   readonly away: string | null;
+  /** When the loop began to wait, for that or by its state. */
+  readonly waitsSince: number | null;
 }
 
 export type LoopStatus = ReturnType<typeof statusOf>;
@@ -41,6 +43,8 @@ export function statusOf(state: LoopState, facts: LoopFacts) {
     state: state.name,
     paused_for: state.pausedFor,
     waits_for: facts.away ?? state.waitsFor,
+    /** Milliseconds since 1970; of a process that was started since, its start at the earliest. */
+    waits_since: facts.waitsSince,
     last_error: facts.lastError,
     mode: facts.mode,
     algorithm: facts.algorithm,
@@ -97,7 +101,7 @@ export function factsOf(
   { settings, gateQuestions, priority, ...house }: LoopHouse,
   labels: LabelIndex,
   known: Known,
-): Omit<LoopFacts, 'progress' | 'lastError' | 'away'> {
+): Omit<LoopFacts, 'progress' | 'lastError' | 'away' | 'waitsSince'> {
   const { usable, unusable } = loggedAnswers(house, labels, known);
   const own = configuredQuestions(gateQuestions).filter(({ messages }) => !labels.unaskable.has(messages));
   return {

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { EngineAwayError } from '../../../src/engine/index.js';
 import { OverloadedError, UnavailableError } from '../../../src/errors.js';
 import { SearchesAwayError } from '../../../src/loop/offline/failed-searches.js';
+import { SearchOutages } from '../../../src/loop/online/search-outages.js';
 import { ScorerAwayError } from '../../../src/reward/index.js';
 import { eventually } from '../../support/eventually.js';
 import { post } from '../../support/test-server.js';
@@ -64,14 +65,31 @@ test.each([
 ])('%s: more rounds than three wait, and the work goes on by itself', async (_what, error, waitsFor) => {
   const { step } = house.loop.status();
   outage = error;
-  for (let rounds = 0; rounds < 5; rounds++) await house.loop.once();
-  expect(house.loop.status()).toMatchObject({ state: 'waiting', step, waits_for: waitsFor });
+  const began = Date.now();
+  await house.loop.once();
+  const firstAway = Date.now();
+  for (let rounds = 0; rounds < 4; rounds++) await house.loop.once();
+  const waiting = house.loop.status();
+  expect(waiting).toMatchObject({ state: 'waiting', step, waits_for: waitsFor });
+  expect(waiting.waits_since).toBeGreaterThanOrEqual(began);
+  expect(waiting.waits_since).toBeLessThanOrEqual(firstAway);
   expect(house.failures).toEqual(['the loop while rolling: no answer']);
   outage = null;
   await house.loop.once();
   expect(house.loop.status()).toMatchObject({ state: 'waiting', step: step + 1, last_error: null });
   expect(house.loop.status().waits_for).not.toBe(waitsFor);
   house.failures.length = 0;
+});
+
+test('while a round still waits for searches the status says so, and since when; not where the loop is paused', async () => {
+  const since = Date.now() - 5000;
+  jest.spyOn(SearchOutages.prototype, 'waitsFor', 'get').mockReturnValue('searches fail: no answer');
+  jest.spyOn(SearchOutages.prototype, 'since', 'get').mockReturnValue(since);
+  const shown = await (await fetch(`${house.url}/admin/loop`)).json();
+  expect(shown).toMatchObject({ waits_for: 'searches fail: no answer', waits_since: since });
+  await house.loop.pause('enough');
+  expect(house.loop.status().waits_for).not.toBe('searches fail: no answer');
+  await house.loop.resume();
 });
 
 test('a store that takes no writes: orders say so, and the loop closes all the same', async () => {

@@ -4,7 +4,10 @@ import { SearchesAwayError } from '../../../src/loop/offline/failed-searches.js'
 import { UselessStepError } from '../../../src/loop/online/away.js';
 import { Failures } from '../../../src/loop/online/failures.js';
 import { StoreAwayError } from '../../../src/loop/online/patient-store.js';
+import { SearchOutages } from '../../../src/loop/online/search-outages.js';
+import type { Retriever } from '../../../src/retrieval/index.js';
 import { ScorerAwayError } from '../../../src/reward/index.js';
+import { createMemoryRetriever } from '../../support/memory-retriever.js';
 
 const failures = () => {
   const told: string[] = [];
@@ -64,4 +67,30 @@ test('a store that is back says nothing of searches', () => {
   counted.add(new StoreAwayError('gone'), 'a look');
   counted.storeIsBack();
   expect([counted.waitsFor, counted.last]).toEqual([null, null]);
+});
+
+test('a search that is waited for is known before the round gives up, and as over once one is answered', async () => {
+  const outages = new SearchOutages();
+  const counted = new Failures(() => {}, outages);
+  let isAway = true;
+  const memory = createMemoryRetriever({ passages: [] });
+  const search: Retriever['search'] = (...asked) =>
+    isAway ? Promise.reject(new Error('gone')) : memory.search(...asked);
+  const rollout = outages.hear({ ...memory, search });
+  const asks = () => rollout.retriever?.search(['Lisbon'], 1).catch(() => {});
+  jest.spyOn(Date, 'now').mockReturnValueOnce(1000);
+  await asks();
+  expect(counted).toMatchObject({ waitsFor: expect.stringContaining('"Lisbon" failed: gone'), since: 1000 });
+  // Nobody need look yet.
+  expect(counted.alarm).toBeNull();
+  counted.add(new SearchesAwayError('gone'), 'a step');
+  rollout.end();
+  expect(counted).toMatchObject({
+    waitsFor: 'searches fail: gone',
+    since: 1000,
+    alarm: 'searches fail: gone',
+  });
+  isAway = false;
+  await asks();
+  expect(counted).toMatchObject({ waitsFor: null, since: null, alarm: null });
 });

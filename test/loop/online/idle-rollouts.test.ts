@@ -5,9 +5,11 @@ import { RetrievalError } from '../../../src/errors.js';
 import { SearchesAwayError } from '../../../src/loop/offline/failed-searches.js';
 import { type IdleJob, rollIdle } from '../../../src/loop/online/idle-rollouts.js';
 import { createPriority } from '../../../src/loop/online/priority.js';
+import { SearchOutages } from '../../../src/loop/online/search-outages.js';
 import { Unaskable } from '../../../src/loop/online/unaskable.js';
 import type { Retriever } from '../../../src/retrieval/index.js';
 import { loadPrompts } from '../../../src/rollout/index.js';
+import { eventually } from '../../support/eventually.js';
 import { createMemoryRetriever } from '../../support/memory-retriever.js';
 import { createPieceTokenizer } from '../../support/piece-tokenizer.js';
 import { PASSAGES } from '../../support/rollout-kit.js';
@@ -42,6 +44,7 @@ function houseOf(
     topK: 1,
     unaskable: new Unaskable(),
     onNote: () => {},
+    outages: new SearchOutages(),
     searchPausesMs,
   };
 }
@@ -90,15 +93,42 @@ test('a query that is refused while others are answered is the policy’s own do
   expect(record?.searches).toMatchObject([{ query: 'capital of Portugal', error: 'the engine is away' }]);
 });
 
+test('from the first try that fails it is known what is waited for and since when, until all that wait are answered', async () => {
+  let isAway = true;
+  const house = houseOf(() => isAway, [20, 20, 60_000]);
+  const { outages } = house;
+  expect([outages.waitsFor, outages.since]).toEqual([null, null]);
+  const before = Date.now();
+  const rolled = rollIdle(house, [job, { ...job, id: 'b' }], never);
+  await eventually(() => outages.waitsFor !== null);
+  const { waitsFor, since } = outages;
+  expect(waitsFor).toBe('searches fail: the search for "capital of Portugal" failed: the engine is away');
+  expect(since).toBeGreaterThanOrEqual(before);
+  // What another one is told from memory says nothing of these.
+  await outages.hear(createMemoryRetriever({ passages: PASSAGES })).retriever?.search(['Portugal'], 1);
+  expect([outages.waitsFor, outages.since]).toEqual([waitsFor, since]);
+  isAway = false;
+  await rolled;
+  expect([outages.waitsFor, outages.since]).toEqual([null, null]);
+  expect(outages.answeredAt).toBeGreaterThan(0);
+});
+
+test('a round that gives up leaves the time at which searches began to fail to the next', async () => {
+  const house = houseOf(() => true, []);
+  await expect(rollIdle(house, [job], never)).rejects.toThrow(SearchesAwayError);
+  const { since, waitsFor } = house.outages;
+  expect([typeof since, waitsFor]).toEqual(['number', null]);
+  await expect(rollIdle(house, [job], never)).rejects.toThrow(SearchesAwayError);
+  expect(house.outages.since).toBe(since);
+});
+
 test('waiting for searches ends with the round', async () => {
   const stop = new AbortController();
-  const rolled = rollIdle(
-    houseOf(() => true, [60_000]),
-    [job],
-    stop.signal,
-  );
+  const house = houseOf(() => true, [60_000]);
+  const rolled = rollIdle(house, [job], stop.signal);
   setTimeout(() => stop.abort(), 20);
   await expect(rolled).rejects.toThrow('cancelled');
+  expect(house.outages.waitsFor).toBeNull();
 });
 
 test('a rollout that a user sent away is begun anew with the same seed, and nothing of it is lost', async () => {

@@ -10,6 +10,7 @@ import { type AnswerFile, GateAnswers } from '../../../../src/loop/online/gate/a
 import { GateMeasures } from '../../../../src/loop/online/gate/measure.js';
 import type { GateQuestion } from '../../../../src/loop/online/gate/questions.js';
 import { createPriority } from '../../../../src/loop/online/priority.js';
+import { SearchOutages } from '../../../../src/loop/online/search-outages.js';
 import { Unaskable } from '../../../../src/loop/online/unaskable.js';
 import type { Retriever } from '../../../../src/retrieval/index.js';
 import { loadPrompts } from '../../../../src/rollout/index.js';
@@ -63,6 +64,7 @@ function measures({ file = null, retriever, turns = ['<answer>Lisbon</answer>'],
     },
     topK: 1,
     unaskable,
+    outages: new SearchOutages(),
     onNote: (line: string) => notes.push(line),
     searchPausesMs: [1],
   };
