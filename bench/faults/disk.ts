@@ -116,14 +116,14 @@ async function runCase(disk: DiskCase, number: number, options: DiskOptions): Pr
     await sleep(WELL_MS);
     const watch = watchReadiness(url);
     const begun = monotonicNow();
-    const held = async (): Promise<void> => {
+    const holdOn = async (): Promise<void> => {
       const since = monotonicNow();
       await sleep(HELD_MS);
       const came = (): number => load.seen.filter((answer) => answer.begun >= since).length;
       await until(() => came() >= LEAST_ANSWERS, MOST_HELD_MS);
     };
     const failedBefore = load.failures.length;
-    const wrong = await disk.act({ layer, server, url, data, held });
+    const wrong = await disk.act({ layer, server, url, data, held: holdOn });
     const ended = monotonicNow();
     const recovered = await until(async () => (await readiness(url)).status === 'ready', RECOVERY_MS);
     const recoveryMs = monotonicNow() - ended;
@@ -133,40 +133,55 @@ async function runCase(disk: DiskCase, number: number, options: DiskOptions): Pr
     await load.end();
     await until(async () => (await readiness(url)).status === 'ready', RECOVERY_MS);
     await sleep(SETTLED_MS);
-    const delays = {
-      before: server.longestDelayMs(well, begun),
-      during: server.longestDelayMs(begun, ended),
+    const held: Held = {
+      begun,
+      ended,
+      degraded,
+      recoveryMs: recovered ? recoveryMs : null,
+      broken,
+      delayBeforeMs: server.longestDelayMs(well, begun),
+      delayMs: server.longestDelayMs(begun, ended),
     };
     await server.kill();
     // What a kill leaves in the system's memory is no proof that it was on the disk.
     layer.cutPower();
     const found = checkStore(storeFile(data), acknowledged);
     const failed = await auditStore(storeFile(data), house.auditor, 2 * 86_400_000);
-    const during = load.seen.filter((answer) => answer.begun >= begun && answer.begun < ended);
-    const before = load.seen.filter((answer) => answer.ended < begun);
-    return {
-      name: disk.name,
-      answered: during.length,
-      storedMeanwhile: during.filter(({ stored }) => stored).length,
-      degraded,
-      recoveryMs: recovered ? recoveryMs : null,
-      silent: disk.degrades && !degraded,
-      missing: load.seen.filter(({ id }) => !found.answers.has(id)).length,
-      failures: load.failures,
-      broken,
-      feedbackPutOff: load.feedbackPutOff,
-      lost: found.lostAnswers.length + found.lostFeedback.length,
-      faults: [...wrong, ...found.faults, ...failed],
-      delayBeforeMs: delays.before,
-      delayMs: delays.during,
-      gapBeforeMs: longest(before, ({ longestGapMs }) => longestGapMs),
-      gapMs: longest(during, ({ longestGapMs }) => longestGapMs),
-      endMs: longest(during, ({ endMs }) => endMs),
-    };
+    return { ...resultOf(disk, load, held, found), faults: [...wrong, ...found.faults, ...failed] };
   } finally {
     layer.set('none');
     await server.kill();
   }
+}
+
+/** What was seen while the fault held. Times are those of `monotonicNow`. */
+interface Held extends Pick<CaseResult, 'degraded' | 'recoveryMs' | 'broken' | 'delayBeforeMs' | 'delayMs'> {
+  readonly begun: number;
+  readonly ended: number;
+}
+
+function resultOf(
+  disk: DiskCase,
+  { seen, failures, feedbackPutOff }: Load,
+  { begun, ended, ...held }: Held,
+  found: ReturnType<typeof checkStore>,
+): Omit<CaseResult, 'faults'> {
+  const during = seen.filter((answer) => answer.begun >= begun && answer.begun < ended);
+  const before = seen.filter((answer) => answer.ended < begun);
+  return {
+    ...held,
+    name: disk.name,
+    answered: during.length,
+    storedMeanwhile: during.filter(({ stored }) => stored).length,
+    silent: disk.degrades && !held.degraded,
+    missing: seen.filter(({ id }) => !found.answers.has(id)).length,
+    failures,
+    feedbackPutOff,
+    lost: found.lostAnswers.length + found.lostFeedback.length,
+    gapBeforeMs: longest(before, ({ longestGapMs }) => longestGapMs),
+    gapMs: longest(during, ({ longestGapMs }) => longestGapMs),
+    endMs: longest(during, ({ endMs }) => endMs),
+  };
 }
 
 const longest = (answers: readonly SeenAnswer[], value: (answer: SeenAnswer) => number): number =>

@@ -74,14 +74,13 @@ function firstStop(text: string, stops: readonly string[]): { at: number; stop: 
 }
 
 export function createScriptedGenerator(options: ScriptedOptions): ScriptedGenerator {
-  const { tokenizer, policy, eosTokenIds, logprob = scriptedLogprob } = options;
   const info: EngineInfo = {
     modelId: 'scripted',
     modelDigest: 'f'.repeat(64),
     precision: 'fp32',
-    vocabSize: tokenizer.vocabSize,
+    vocabSize: options.tokenizer.vocabSize,
     maxSequenceTokens: options.maxSequenceTokens ?? 4096,
-    eosTokenIds,
+    eosTokenIds: options.eosTokenIds,
     maxSequences: 4,
     fingerprint: 'scripted',
   };
@@ -89,74 +88,6 @@ export function createScriptedGenerator(options: ScriptedOptions): ScriptedGener
   const turns: TurnOptions[] = [];
   const sequences: number[][] = [];
   let openSlots = 0;
-
-  const openSequence = (open: OpenOptions): GenerationSequence => {
-    const ids: number[] = [];
-    sequences.push(ids);
-    const maxLength = open.maxLength ?? info.maxSequenceTokens;
-    let closed = false;
-    let turnIndex = 0;
-    openSlots += 1;
-
-    async function* play(turn: TurnOptions): Turn {
-      if (closed) throw new UnavailableError('the sequence is closed');
-      turns.push(turn);
-      const forced = forcedBy(turn);
-      const script = (forced === null ? policy(turnIndex++, ids) : [forced])[Symbol.iterator]();
-      const stopIds = turn.stopTokenIds.length > 0 ? turn.stopTokenIds : turn.ignoreEos ? [] : eosTokenIds;
-      const detokenizer = tokenizer.createDetokenizer({ skipSpecial: true });
-      let text = '';
-      let shown = 0;
-      const end = (reason: TurnStopReason, stop: { at: number; stop: string } | null = null): TurnEnd => {
-        text += stop === null ? detokenizer.flush() : '';
-        const fullText = stop === null ? text : text.slice(0, stop.at);
-        return { reason, stopString: stop?.stop ?? null, text: fullText.slice(shown), fullText };
-      };
-      for (let sampled = 0; ; sampled++) {
-        if (closed || open.signal?.aborted) return end('cancelled');
-        if (ids.length >= maxLength) return end('context');
-        if (sampled >= turn.maxTokens) return end('max_tokens');
-        await options.beforeToken?.(sampled);
-        if (closed || open.signal?.aborted) return end('cancelled');
-        const next = script.next();
-        const id = next.done ? (eosTokenIds[0] as number) : next.value;
-        ids.push(id);
-        text += detokenizer.push(id);
-        const stop = firstStop(text, turn.stopStrings);
-        const safe = stop === null ? text.length - heldLength(text, turn.stopStrings) : stop.at;
-        const isStop = stopIds.includes(id);
-        const step = {
-          token: sampledToken(id, logprob(id), turn.topLogprobs),
-          text: text.slice(shown, safe),
-        };
-        shown = Math.max(shown, safe);
-        yield step;
-        if (stop !== null) return end('stop_string', stop);
-        if (isStop) return end('stop_token');
-      }
-    }
-
-    return {
-      adapterVersion: open.adapter ?? 'base',
-      get length() {
-        return ids.length;
-      },
-      maxLength,
-      cachedTokens: 0,
-      append(more) {
-        if (closed) throw new UnavailableError('the sequence is closed');
-        if (ids.length + more.length > maxLength)
-          throw new ContextLengthError(`${ids.length} + ${more.length} tokens exceed ${maxLength}`);
-        ids.push(...more);
-      },
-      generate: play,
-      close() {
-        if (!closed) openSlots -= 1;
-        closed = true;
-      },
-    };
-  };
-
   return {
     info,
     opened,
@@ -168,7 +99,13 @@ export function createScriptedGenerator(options: ScriptedOptions): ScriptedGener
     async open(open = {}) {
       if (open.signal?.aborted) throw new CancelledError();
       opened.push(open);
-      return openSequence(open);
+      openSlots += 1;
+      const sequence = new ScriptedSequence(options, open, open.maxLength ?? info.maxSequenceTokens, {
+        onTurn: (turn) => turns.push(turn),
+        onClose: () => (openSlots -= 1),
+      });
+      sequences.push(sequence.ids);
+      return sequence;
     },
     async loadAdapter() {
       throw new UnavailableError('scripted');
@@ -182,6 +119,88 @@ export function createScriptedGenerator(options: ScriptedOptions): ScriptedGener
     stats: () => ({ running: openSlots, queued: 0, queueLimit: 0, freeSlots: 4 - openSlots }),
     async close() {},
   };
+}
+
+interface SequenceHooks {
+  readonly onTurn: (turn: TurnOptions) => void;
+  readonly onClose: () => void;
+}
+
+class ScriptedSequence implements GenerationSequence {
+  readonly ids: number[] = [];
+  readonly adapterVersion: string;
+  readonly cachedTokens = 0;
+  #turns = 0;
+  #closed = false;
+
+  constructor(
+    private readonly options: ScriptedOptions,
+    private readonly open: OpenOptions,
+    readonly maxLength: number,
+    private readonly hooks: SequenceHooks,
+  ) {
+    this.adapterVersion = open.adapter ?? 'base';
+  }
+
+  get length(): number {
+    return this.ids.length;
+  }
+
+  append(more: readonly number[]): void {
+    if (this.#closed) throw new UnavailableError('the sequence is closed');
+    if (this.ids.length + more.length > this.maxLength)
+      throw new ContextLengthError(`${this.ids.length} + ${more.length} tokens exceed ${this.maxLength}`);
+    this.ids.push(...more);
+  }
+
+  close(): void {
+    if (!this.#closed) this.hooks.onClose();
+    this.#closed = true;
+  }
+
+  async *generate(turn: TurnOptions): Turn {
+    if (this.#closed) throw new UnavailableError('the sequence is closed');
+    this.hooks.onTurn(turn);
+    const { tokenizer, eosTokenIds, logprob = scriptedLogprob, beforeToken } = this.options;
+    const script = this.#script(turn);
+    const stopIds = turn.stopTokenIds.length > 0 ? turn.stopTokenIds : turn.ignoreEos ? [] : eosTokenIds;
+    const detokenizer = tokenizer.createDetokenizer({ skipSpecial: true });
+    let text = '';
+    let shown = 0;
+    const end = (reason: TurnStopReason, stop: { at: number; stop: string } | null = null): TurnEnd => {
+      text += stop === null ? detokenizer.flush() : '';
+      const fullText = stop === null ? text : text.slice(0, stop.at);
+      return { reason, stopString: stop?.stop ?? null, text: fullText.slice(shown), fullText };
+    };
+    for (let sampled = 0; ; sampled++) {
+      if (this.#isOver()) return end('cancelled');
+      if (this.ids.length >= this.maxLength) return end('context');
+      if (sampled >= turn.maxTokens) return end('max_tokens');
+      await beforeToken?.(sampled);
+      if (this.#isOver()) return end('cancelled');
+      const next = script.next();
+      const id = next.done ? (eosTokenIds[0] as number) : next.value;
+      this.ids.push(id);
+      text += detokenizer.push(id);
+      const stop = firstStop(text, turn.stopStrings);
+      const safe = stop === null ? text.length - heldLength(text, turn.stopStrings) : stop.at;
+      const token = sampledToken(id, logprob(id), turn.topLogprobs);
+      const step = { token, text: text.slice(shown, safe) };
+      shown = Math.max(shown, safe);
+      yield step;
+      if (stop !== null) return end('stop_string', stop);
+      if (stopIds.includes(id)) return end('stop_token');
+    }
+  }
+
+  #script(turn: TurnOptions): Iterator<number> {
+    const forced = forcedBy(turn);
+    return (forced === null ? this.options.policy(this.#turns++, this.ids) : [forced])[Symbol.iterator]();
+  }
+
+  #isOver(): boolean {
+    return this.#closed || this.open.signal?.aborted === true;
+  }
 }
 
 /** Turns written as text, each encoded by the tokenizer, or as ids. */

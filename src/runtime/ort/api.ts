@@ -58,71 +58,8 @@ const POINTER = 'void *';
 
 /** Binds the functions of one library for this thread. Nothing here keeps arrays alive: callers do. */
 export function createApi(library: NativeLibrary) {
-  const get = (name: Name, result: string, parameters: readonly string[]) =>
-    library.bind(PLACE[name], result, parameters);
-
-  const message = get('GetErrorMessage', 'str', [POINTER]);
-  const releaseStatus = get('ReleaseStatus', 'void', [POINTER]);
-
-  function check(status: Handle | null): void {
-    if (!status) return;
-    const text: string = message(status);
-    releaseStatus(status);
-    throw new RuntimeError(`onnxruntime: ${text}`);
-  }
-
-  /** A function that returns a status. */
-  const checked = (name: Name, ...parameters: string[]) => {
-    const call = get(name, POINTER, parameters);
-    return (...values: unknown[]): void => check(call(...values));
-  };
-
-  /** A function that returns a status and gives its result through its last parameter, 8 bytes wide. */
-  const giving = (name: Name, ...parameters: string[]) => {
-    const call = get(name, POINTER, [...parameters, POINTER]);
-    return (...values: unknown[]): Handle => {
-      const slot = new BigUint64Array(1);
-      check(call(...values, slot));
-      return slot[0] as bigint;
-    };
-  };
-
-  const releasing = (name: Name) => get(name, 'void', [POINTER]) as (handle: Handle) => void;
-
-  const defaultAllocator = giving('GetAllocatorWithDefaultOptions');
-  const allocatorFree = checked('AllocatorFree', POINTER, POINTER);
-  /** Reads a string that onnxruntime allocated and gives it back. */
-  const owned = (pointer: Handle): string => {
-    const text = library.text(pointer);
-    allocatorFree(defaultAllocator(), pointer);
-    return text;
-  };
-  const inputName = giving('SessionGetInputName', POINTER, 'size_t', POINTER);
-  const outputName = giving('SessionGetOutputName', POINTER, 'size_t', POINTER);
-
-  const elementType = checked('GetTensorElementType', POINTER, POINTER);
-  const dimensionsCount = giving('GetDimensionsCount', POINTER);
-  const dimensions = checked('GetDimensions', POINTER, POINTER, 'size_t');
-  const symbolic = checked('GetSymbolicDimensions', POINTER, POINTER, 'size_t');
-
-  /** Element code and shape of a tensor's type; a dimension that is not fixed gives its name, `?` where it has none. */
-  function tensorInfo(typeInfo: Handle): { code: number; shape: (number | string)[] } | null {
-    const info = castToTensorInfo(typeInfo);
-    if (info === 0n) return null;
-    const code = new Int32Array(1);
-    elementType(info, code);
-    const rank = Number(dimensionsCount(info));
-    const sizes = new BigInt64Array(rank);
-    const names = new BigUint64Array(rank);
-    dimensions(info, sizes, rank);
-    symbolic(info, names, rank);
-    const shape = Array.from(sizes, (size, axis) =>
-      size >= 0n ? Number(size) : library.text(names[axis] as bigint) || '?',
-    );
-    return { code: code[0] as number, shape };
-  }
-  const castToTensorInfo = giving('CastTypeInfoToTensorInfo', POINTER);
-
+  const bind = binderOf(library);
+  const { checked, giving, releasing } = bind;
   const path = process.platform === 'win32' ? 'str16' : 'str';
   return {
     createEnv: giving('CreateEnv', 'int', 'str'),
@@ -148,11 +85,10 @@ export function createApi(library: NativeLibrary) {
 
     inputCount: giving('SessionGetInputCount', POINTER),
     outputCount: giving('SessionGetOutputCount', POINTER),
-    inputName: (session: Handle, at: number) => owned(inputName(session, at, defaultAllocator())),
-    outputName: (session: Handle, at: number) => owned(outputName(session, at, defaultAllocator())),
+    ...nameReaders(library, bind),
     inputTypeInfo: giving('SessionGetInputTypeInfo', POINTER, 'size_t'),
     outputTypeInfo: giving('SessionGetOutputTypeInfo', POINTER, 'size_t'),
-    tensorInfo,
+    tensorInfo: tensorInfoReader(library, bind),
     releaseTypeInfo: releasing('ReleaseTypeInfo'),
 
     createCpuMemoryInfo: giving('CreateCpuMemoryInfo', 'int', 'int'),
@@ -177,5 +113,86 @@ export function createApi(library: NativeLibrary) {
     setTerminate: checked('RunOptionsSetTerminate', POINTER),
     unsetTerminate: checked('RunOptionsUnsetTerminate', POINTER),
     releaseRunOptions: releasing('ReleaseRunOptions'),
+  };
+}
+
+type Binder = ReturnType<typeof binderOf>;
+
+/** The kinds of functions that the table has. */
+function binderOf(library: NativeLibrary) {
+  const get = (name: Name, result: string, parameters: readonly string[]) =>
+    library.bind(PLACE[name], result, parameters);
+
+  const message = get('GetErrorMessage', 'str', [POINTER]);
+  const releaseStatus = get('ReleaseStatus', 'void', [POINTER]);
+
+  function check(status: Handle | null): void {
+    if (!status) return;
+    const text: string = message(status);
+    releaseStatus(status);
+    throw new RuntimeError(`onnxruntime: ${text}`);
+  }
+
+  return {
+    /** A function that returns a status. */
+    checked: (name: Name, ...parameters: string[]) => {
+      const call = get(name, POINTER, parameters);
+      return (...values: unknown[]): void => check(call(...values));
+    },
+
+    /** A function that returns a status and gives its result through its last parameter, 8 bytes wide. */
+    giving: (name: Name, ...parameters: string[]) => {
+      const call = get(name, POINTER, [...parameters, POINTER]);
+      return (...values: unknown[]): Handle => {
+        const slot = new BigUint64Array(1);
+        check(call(...values, slot));
+        return slot[0] as bigint;
+      };
+    },
+
+    releasing: (name: Name) => get(name, 'void', [POINTER]) as (handle: Handle) => void,
+  };
+}
+
+/** Names of a session's inputs and outputs. */
+function nameReaders(library: NativeLibrary, { checked, giving }: Binder) {
+  const defaultAllocator = giving('GetAllocatorWithDefaultOptions');
+  const allocatorFree = checked('AllocatorFree', POINTER, POINTER);
+  /** Reads a string that onnxruntime allocated and gives it back. */
+  const owned = (pointer: Handle): string => {
+    const text = library.text(pointer);
+    allocatorFree(defaultAllocator(), pointer);
+    return text;
+  };
+  const inputName = giving('SessionGetInputName', POINTER, 'size_t', POINTER);
+  const outputName = giving('SessionGetOutputName', POINTER, 'size_t', POINTER);
+  return {
+    inputName: (session: Handle, at: number) => owned(inputName(session, at, defaultAllocator())),
+    outputName: (session: Handle, at: number) => owned(outputName(session, at, defaultAllocator())),
+  };
+}
+
+function tensorInfoReader(library: NativeLibrary, { checked, giving }: Binder) {
+  const castToTensorInfo = giving('CastTypeInfoToTensorInfo', POINTER);
+  const elementType = checked('GetTensorElementType', POINTER, POINTER);
+  const dimensionsCount = giving('GetDimensionsCount', POINTER);
+  const dimensions = checked('GetDimensions', POINTER, POINTER, 'size_t');
+  const symbolic = checked('GetSymbolicDimensions', POINTER, POINTER, 'size_t');
+
+  /** Element code and shape of a tensor's type; a dimension that is not fixed gives its name, `?` where it has none. */
+  return (typeInfo: Handle): { code: number; shape: (number | string)[] } | null => {
+    const info = castToTensorInfo(typeInfo);
+    if (info === 0n) return null;
+    const code = new Int32Array(1);
+    elementType(info, code);
+    const rank = Number(dimensionsCount(info));
+    const sizes = new BigInt64Array(rank);
+    const names = new BigUint64Array(rank);
+    dimensions(info, sizes, rank);
+    symbolic(info, names, rank);
+    const shape = Array.from(sizes, (size, axis) =>
+      size >= 0n ? Number(size) : library.text(names[axis] as bigint) || '?',
+    );
+    return { code: code[0] as number, shape };
   };
 }

@@ -62,90 +62,124 @@ export async function startWorker<M extends Methods<M>, Broadcast = never>(
   data: unknown,
   options: WorkerOptions<Broadcast> = {},
 ): Promise<WorkerClient<M>> {
-  const { restart = true, backOffMs = 500, maxRestarts = 5 } = options;
-  const thread: ThreadOptions = {
-    data,
-    niceness: options.niceness ?? 0,
-    maxHeapMebibytes: options.maxHeapMebibytes,
-    closeTimeoutMs: options.closeTimeoutMs ?? 10_000,
-    onBroadcast: (event) => options.onBroadcast?.(event as Broadcast),
-  };
-  let connection: Connection;
-  let state: WorkerState = 'ready';
-  let lastError: Error | null = null;
-  let deaths = 0;
-  let timer: NodeJS.Timeout | undefined;
-  let starting: Promise<void> | null = null;
+  const worker = new RestartingWorker<M, Broadcast>(entry, data, options);
+  await worker.start();
+  return worker;
+}
 
-  const enter = (next: WorkerState, error: Error | null) => {
-    if (state === 'closed') return;
-    state = next;
-    lastError = error;
-    options.onState?.(next, error);
-  };
+class RestartingWorker<M extends Methods<M>, Broadcast> implements WorkerClient<M> {
+  readonly #thread: ThreadOptions;
+  #connection: Connection | null = null;
+  #state: WorkerState = 'ready';
+  #lastError: Error | null = null;
+  #deaths = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #restarting: Promise<void> | null = null;
 
-  function watch(opened: Connection): void {
-    connection = opened;
-    const since = performance.now();
-    void opened.ended.then((error) => {
-      if (error === null || state === 'closed') return;
-      if (performance.now() - since >= HEALTHY_AFTER_MS) deaths = 0;
-      died(error);
-    });
+  constructor(
+    private readonly entry: string,
+    data: unknown,
+    private readonly options: WorkerOptions<Broadcast>,
+  ) {
+    this.#thread = {
+      data,
+      niceness: options.niceness ?? 0,
+      maxHeapMebibytes: options.maxHeapMebibytes,
+      closeTimeoutMs: options.closeTimeoutMs ?? 10_000,
+      onBroadcast: (event) => options.onBroadcast?.(event as Broadcast),
+    };
   }
 
-  function died(error: Error): void {
-    deaths++;
-    if (!restart || deaths > maxRestarts) {
-      enter('failed', error);
-      return;
-    }
-    enter('restarting', error);
-    timer = setTimeout(
-      () => {
-        starting = again();
-      },
-      backOffMs * 2 ** (deaths - 1),
+  get state(): WorkerState {
+    return this.#state;
+  }
+
+  async start(): Promise<void> {
+    this.#watch(await connect(this.entry, this.#thread));
+  }
+
+  call<K extends keyof M & string>(
+    method: K,
+    params: M[K]['params'],
+    options: CallOptions<Event<M, K>> = {},
+  ): Promise<M[K]['result']> {
+    return this.#call(method, params, options as CallOptions);
+  }
+
+  stream<K extends keyof M & string>(
+    method: K,
+    params: M[K]['params'],
+    { signal, transfer }: Pick<CallOptions, 'signal' | 'transfer'> = {},
+  ): AsyncGenerator<Event<M, K>, M[K]['result'], void> {
+    return streamCall(
+      (onEvent, aborted) =>
+        this.#call(method, params, {
+          signal: aborted,
+          onEvent: onEvent as (event: unknown) => void,
+          transfer,
+        }),
+      signal,
     );
   }
 
-  async function again(): Promise<void> {
+  async close(): Promise<void> {
+    this.#enter('closed', null);
+    clearTimeout(this.#timer);
+    await this.#connection?.close();
+    await this.#restarting;
+  }
+
+  async #call(method: string, params: unknown, options: CallOptions): Promise<unknown> {
+    if (this.#state !== 'ready') {
+      const because = this.#lastError === null ? '' : ` (${this.#lastError.message})`;
+      throw new UnavailableError(`worker ${this.entry} is ${this.#state}${because}`, {
+        cause: this.#lastError ?? undefined,
+      });
+    }
+    return (this.#connection as Connection).call(method, params, options);
+  }
+
+  #enter(next: WorkerState, error: Error | null): void {
+    if (this.#state === 'closed') return;
+    this.#state = next;
+    this.#lastError = error;
+    this.options.onState?.(next, error);
+  }
+
+  #watch(opened: Connection): void {
+    this.#connection = opened;
+    const since = performance.now();
+    void opened.ended.then((error) => {
+      if (error === null || this.#state === 'closed') return;
+      if (performance.now() - since >= HEALTHY_AFTER_MS) this.#deaths = 0;
+      this.#died(error);
+    });
+  }
+
+  #died(error: Error): void {
+    const { restart = true, backOffMs = 500, maxRestarts = 5 } = this.options;
+    this.#deaths++;
+    if (!restart || this.#deaths > maxRestarts) {
+      this.#enter('failed', error);
+      return;
+    }
+    this.#enter('restarting', error);
+    this.#timer = setTimeout(
+      () => {
+        this.#restarting = this.#again();
+      },
+      backOffMs * 2 ** (this.#deaths - 1),
+    );
+  }
+
+  async #again(): Promise<void> {
     try {
-      const opened = await connect(entry, thread);
-      if (state === 'closed') return await opened.close();
-      watch(opened);
-      enter('ready', null);
+      const opened = await connect(this.entry, this.#thread);
+      if (this.#state === 'closed') return await opened.close();
+      this.#watch(opened);
+      this.#enter('ready', null);
     } catch (error) {
-      if (state !== 'closed') died(error as Error);
+      if (this.#state !== 'closed') this.#died(error as Error);
     }
   }
-
-  async function call(method: string, params: unknown, callOptions: CallOptions): Promise<unknown> {
-    if (state !== 'ready')
-      throw new UnavailableError(`worker ${entry} is ${state}${lastError ? ` (${lastError.message})` : ''}`, {
-        cause: lastError ?? undefined,
-      });
-    return connection.call(method, params, callOptions);
-  }
-
-  watch(await connect(entry, thread));
-  const client: WorkerClient<M> = {
-    get state() {
-      return state;
-    },
-    call: (method, params, callOptions = {}) => call(method, params, callOptions as CallOptions),
-    stream: (method, params, { signal, transfer } = {}) =>
-      streamCall(
-        (onEvent, aborted) =>
-          call(method, params, { signal: aborted, onEvent: onEvent as (event: unknown) => void, transfer }),
-        signal,
-      ),
-    async close() {
-      enter('closed', null);
-      clearTimeout(timer);
-      await connection.close();
-      await starting;
-    },
-  };
-  return client;
 }

@@ -28,19 +28,6 @@ export interface QueueHealth {
   readonly refused: number;
 }
 
-export interface WriteQueue {
-  /**
-   * Resolves when it is committed and synced.
-   * @throws {UnavailableError} too much is waiting, the queue was closed before it was committed, or (without
-   *   `retry`) the store failed
-   * @throws what the write itself did wrong
-   */
-  push<K extends WriteKind>(kind: K, params: Writes[K][0], bytes?: number): Promise<Writes[K][1]>;
-  health(): QueueHealth;
-  /** Takes no more; what waits may still be committed for `graceMs`, the rest fails. */
-  close(graceMs: number): Promise<void>;
-}
-
 const GROUP_WRITES = 256;
 const GROUP_BYTES = 4 << 20;
 /** What a write without tokens takes, about. */
@@ -56,96 +43,103 @@ interface Waiting {
   readonly reject: (error: Error) => void;
 }
 
-export function createWriteQueue(options: WriteQueueOptions): WriteQueue {
-  const { send, maxBytes, slowMs, retry, retryDelayMs = FIRST_RETRY_MS } = options;
+export class WriteQueue {
   /** Those of the group under way are still at the head. */
-  const waiting: Waiting[] = [];
-  let waitingBytes = 0;
-  let refused = 0;
-  let failure: Error | null = null;
-  let running: Promise<void> | null = null;
-  let closed = false;
-  let wake = (): void => {};
+  readonly #waiting: Waiting[] = [];
+  #waitingBytes = 0;
+  #refused = 0;
+  #failure: Error | null = null;
+  #running: Promise<void> | null = null;
+  #closed = false;
+  #wake = (): void => {};
 
-  function settle(count: number, each: (item: Waiting, index: number) => void): void {
-    for (const [index, item] of waiting.splice(0, count).entries()) {
-      waitingBytes -= item.bytes;
+  constructor(private readonly options: WriteQueueOptions) {}
+
+  /**
+   * Resolves when it is committed and synced.
+   * @throws {UnavailableError} too much is waiting, the queue was closed before it was committed, or (without
+   *   `retry`) the store failed
+   * @throws what the write itself did wrong
+   */
+  push<K extends WriteKind>(kind: K, params: Writes[K][0], bytes = SMALL): Promise<Writes[K][1]> {
+    if (this.#closed) return Promise.reject(new UnavailableError('the store is closed'));
+    if (this.#waitingBytes + bytes > this.options.maxBytes) {
+      this.#refused += 1;
+      const full = `${this.#waiting.length} writes (${this.#waitingBytes} bytes) wait for the store`;
+      return Promise.reject(this.#unavailable(full));
+    }
+    return new Promise((resolve, reject) => {
+      const write = { kind, params, at: Date.now() } as Write;
+      this.#waiting.push({ write, bytes, since: performance.now(), resolve, reject });
+      this.#waitingBytes += bytes;
+      this.#running ??= this.#run();
+    });
+  }
+
+  health(): QueueHealth {
+    const oldestMs = this.#waiting[0] === undefined ? 0 : performance.now() - this.#waiting[0].since;
+    const slow =
+      oldestMs > this.options.slowMs ? `a write has been waiting for ${Math.round(oldestMs)} ms` : null;
+    return {
+      trouble: this.#failure?.message ?? slow,
+      waiting: this.#waiting.length,
+      waitingBytes: this.#waitingBytes,
+      refused: this.#refused,
+    };
+  }
+
+  /** Takes no more; what waits may still be committed for `graceMs`, the rest fails. */
+  async close(graceMs: number): Promise<void> {
+    this.#closed = true;
+    // A pause between two tries ends now: this is the last chance.
+    this.#wake();
+    await within(this.#running ?? Promise.resolve(), graceMs);
+    this.#settle(this.#waiting.length, ({ reject }) =>
+      reject(this.#unavailable('the store was closed before this was committed')),
+    );
+  }
+
+  async #run(): Promise<void> {
+    const { send, retry, retryDelayMs = FIRST_RETRY_MS } = this.options;
+    // Those of one turn of the event loop go together.
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    for (let delay = retryDelayMs; this.#waiting.length > 0; ) {
+      const group = groupOf(this.#waiting);
+      try {
+        const outcomes = await send(group.map(({ write }) => write));
+        this.#failure = null;
+        delay = retryDelayMs;
+        this.#settle(group.length, (item, index) => deliver(item, outcomes[index]));
+      } catch (error) {
+        this.#failure = error as Error;
+        if (!retry) this.#settle(group.length, ({ reject }) => reject(error as Error));
+        else await this.#pause(delay);
+        delay = Math.min(2 * delay, LAST_RETRY_MS);
+      }
+    }
+    this.#running = null;
+  }
+
+  #settle(count: number, each: (item: Waiting, index: number) => void): void {
+    for (const [index, item] of this.#waiting.splice(0, count).entries()) {
+      this.#waitingBytes -= item.bytes;
       each(item, index);
     }
   }
 
-  async function run(): Promise<void> {
-    // Those of one turn of the event loop go together.
-    await new Promise<void>((resolve) => setImmediate(resolve));
-    for (let delay = retryDelayMs; waiting.length > 0; ) {
-      const group = groupOf(waiting);
-      try {
-        const outcomes = await send(group.map(({ write }) => write));
-        failure = null;
-        delay = retryDelayMs;
-        settle(group.length, (item, index) => deliver(item, outcomes[index]));
-      } catch (error) {
-        failure = error as Error;
-        if (!retry) settle(group.length, ({ reject }) => reject(error as Error));
-        else await pause(delay);
-        delay = Math.min(2 * delay, LAST_RETRY_MS);
-      }
-    }
-    running = null;
-  }
-
-  function pause(ms: number): Promise<void> {
+  #pause(ms: number): Promise<void> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, ms);
-      wake = () => {
+      this.#wake = () => {
         clearTimeout(timer);
         resolve();
       };
     });
   }
 
-  const oldestMs = (): number => (waiting[0] === undefined ? 0 : performance.now() - waiting[0].since);
-
-  return {
-    push(kind, params, bytes = SMALL) {
-      if (closed) return Promise.reject(new UnavailableError('the store is closed'));
-      if (waitingBytes + bytes > maxBytes) {
-        refused += 1;
-        return Promise.reject(
-          new UnavailableError(`${waiting.length} writes (${waitingBytes} bytes) wait for the store`, {
-            cause: failure ?? undefined,
-          }),
-        );
-      }
-      return new Promise((resolve, reject) => {
-        const write = { kind, params, at: Date.now() } as Write;
-        waiting.push({ write, bytes, since: performance.now(), resolve, reject });
-        waitingBytes += bytes;
-        running ??= run();
-      });
-    },
-    health: () => ({
-      trouble:
-        failure?.message ??
-        (oldestMs() > slowMs ? `a write has been waiting for ${Math.round(oldestMs())} ms` : null),
-      waiting: waiting.length,
-      waitingBytes,
-      refused,
-    }),
-    async close(graceMs) {
-      closed = true;
-      // A pause between two tries ends now: this is the last chance.
-      wake();
-      await within(running ?? Promise.resolve(), graceMs);
-      settle(waiting.length, ({ reject }) =>
-        reject(
-          new UnavailableError('the store was closed before this was committed', {
-            cause: failure ?? undefined,
-          }),
-        ),
-      );
-    },
-  };
+  #unavailable(message: string): UnavailableError {
+    return new UnavailableError(message, { cause: this.#failure ?? undefined });
+  }
 }
 
 function groupOf(waiting: readonly Waiting[]): Waiting[] {

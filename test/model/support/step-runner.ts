@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AdapterLayout, EngineGraphs } from '../../../src/model/index.js';
-import { allocate, openRuntime, type TensorView } from '../../../src/runtime/index.js';
+import { allocate, type Binding, openRuntime, type TensorView } from '../../../src/runtime/index.js';
 
 const KINDS = ['key', 'value'] as const;
 
@@ -71,20 +71,23 @@ export async function openSteps(graphs: EngineGraphs, options: RunnerOptions = {
     KINDS.map(() => (int8Steps ? new Int8Array(poolRows * slot) : new Float32Array(poolRows * slot))),
   );
   const lengths = new Array<number>(poolRows).fill(0);
+  const bindCaches = (binding: Binding, firstRow: number, batch: number): void => {
+    for (const [layer, pair] of caches.entries())
+      for (const [at, kind] of KINDS.entries()) {
+        const data = pair[at]!.subarray(firstRow * slot, (firstRow + batch) * slot);
+        const type = int8Steps ? 'int8' : 'float32';
+        const view: TensorView = { type, shape: [batch, kvHeads, capacity, headDim], data };
+        binding.bindInput(`past_${kind}.${layer}`, view);
+        binding.bindOutput(`present_${kind}.${layer}`, view);
+        const steps = int8Steps?.[layer]?.[kind];
+        if (steps !== undefined)
+          binding.bindInput(`${kind}_step.${layer}`, { type: 'float32', shape: [steps.length], data: steps });
+      }
+  };
   return {
     async step(rows, { selected, firstRow = 0, adapters } = {}) {
       const width = Math.max(...rows.map((row) => row.length));
       const batch = rows.length;
-      const int64 = (values: readonly number[], shape: readonly number[]): TensorView => ({
-        type: 'int64',
-        shape,
-        data: BigInt64Array.from(values, BigInt),
-      });
-      const int32 = (values: readonly number[]): TensorView => ({
-        type: 'int32',
-        shape: [values.length],
-        data: Int32Array.from(values),
-      });
       const ids = rows.flatMap((row) => [...row, ...new Array<number>(width - row.length).fill(0)]);
       for (const [index, row] of rows.entries()) lengths[firstRow + index]! += row.length;
       const now = lengths.slice(firstRow, firstRow + batch);
@@ -100,22 +103,7 @@ export async function openSteps(graphs: EngineGraphs, options: RunnerOptions = {
         binding.bindInput('seqlens_k', int32(now.map((length) => length - 1)));
         binding.bindInput('total_sequence_length', int32([Math.max(...now)]));
         binding.bindInput('selected_rows', int64(wanted, [wanted.length]));
-        for (const [layer, pair] of caches.entries())
-          for (const [at, kind] of KINDS.entries()) {
-            const data = pair[at]!.subarray(firstRow * slot, (firstRow + batch) * slot);
-            const type = int8Steps ? 'int8' : 'float32';
-            const view: TensorView = { type, shape: [batch, kvHeads, capacity, headDim], data };
-            binding.bindInput(`past_${kind}.${layer}`, view);
-            binding.bindOutput(`present_${kind}.${layer}`, view);
-            if (int8Steps) {
-              const steps = int8Steps[layer]![kind];
-              binding.bindInput(`${kind}_step.${layer}`, {
-                type: 'float32',
-                shape: [steps.length],
-                data: steps,
-              });
-            }
-          }
+        bindCaches(binding, firstRow, batch);
         const bound = adapters && { ...adapters.layout.inputs, ...adapters.layout.masks(adapters.rows) };
         for (const [name, view] of Object.entries(bound ?? {})) binding.bindInput(name, view);
         for (const [name, view] of Object.entries(outputs)) binding.bindOutput(name, view);
@@ -123,19 +111,34 @@ export async function openSteps(graphs: EngineGraphs, options: RunnerOptions = {
       } finally {
         binding.close();
       }
-      const split = (view: TensorView): Float32Array[] => {
-        const data = view.data as Float32Array;
-        const size = data.length / wanted.length;
-        return wanted.map((_, index) => data.subarray(index * size, (index + 1) * size));
-      };
       return {
-        logits: split(outputs.logits),
+        logits: rowsOf(outputs.logits),
         logsumexp: outputs.logsumexp.data as Float32Array,
-        hidden: split(outputs.hidden),
+        hidden: rowsOf(outputs.hidden),
       };
     },
     reset: () => lengths.fill(0),
     cache: (layer, kind) => caches[layer]![KINDS.indexOf(kind)]!,
     close: () => session.close(),
   };
+}
+
+const int64 = (values: readonly number[], shape: readonly number[]): TensorView => ({
+  type: 'int64',
+  shape,
+  data: BigInt64Array.from(values, BigInt),
+});
+
+const int32 = (values: readonly number[]): TensorView => ({
+  type: 'int32',
+  shape: [values.length],
+  data: Int32Array.from(values),
+});
+
+/** Rows of f32 [rows, width]. */
+function rowsOf({ data, shape }: TensorView): Float32Array[] {
+  const [count = 0, width = 0] = shape;
+  return Array.from({ length: count }, (_, row) =>
+    (data as Float32Array).subarray(row * width, (row + 1) * width),
+  );
 }
