@@ -5,6 +5,7 @@ import { adapterFor, METHODS, type MethodName, type RolloutEvent } from '../roll
 import { openIndex, openPolicyModel, openRunner } from './application.js';
 import { contextOf } from './context.js';
 import { counted } from './counted.js';
+import { oneOf } from './flag-values.js';
 import { type Output, styled } from './output.js';
 
 interface AskOptions {
@@ -131,11 +132,7 @@ function summaryText({ usage, citations, finish }: Done): string {
   return `\n${styled('gray', sources.length > 0 ? `sources: ${sources.join('; ')}\n${counts}` : counts)}\n`;
 }
 
-function methodName(text: string): MethodName {
-  if (!(text in METHODS))
-    throw new InvalidArgumentError(`expected one of ${Object.keys(METHODS).join(', ')}`);
-  return text as MethodName;
-}
+const methodName = oneOf(Object.keys(METHODS) as MethodName[]);
 
 function whole(text: string): number {
   const value = Number(text);

@@ -22,7 +22,7 @@ import { writeFileAtomic } from '../util/atomic-file.js';
 import { writeJsonFile } from '../util/json-file.js';
 import { type CliContext, contextOf } from './context.js';
 import { runEvaluation, type Sampling } from './evaluation-run.js';
-import { wholeNumber } from './numbers.js';
+import { oneOf, wholeNumber } from './flag-values.js';
 import { takenText } from './questions.js';
 import { addRolloutFlags, questionFile, type RolloutFlags, settingsOf } from './rollout-flags.js';
 
@@ -157,14 +157,6 @@ async function resultsIn(folder: string) {
   if (results.length === 0) throw new NotFoundError(`no results of an evaluation in ${folder}`);
   return results;
 }
-
-const oneOf =
-  <T extends string>(values: readonly T[]) =>
-  (text: string): T => {
-    if (!(values as readonly string[]).includes(text))
-      throw new InvalidArgumentError(`expected one of ${values.join(', ')}`);
-    return text as T;
-  };
 
 function temperature(text: string): number {
   const value = Number(text);

@@ -13,8 +13,8 @@ import {
 } from '../model/index.js';
 import { findManifest, manifestIds } from '../weights/index.js';
 import { contextOf } from './context.js';
+import { wholeNumber } from './flag-values.js';
 import { exportCommand } from './models-export.js';
-import { wholeNumber } from './numbers.js';
 
 /** `models pull | add | list | verify | remove | export`. */
 export function modelsCommand(): Command {

@@ -3,7 +3,7 @@
 import type { Command } from 'commander';
 import type { Config } from '../config/index.js';
 import { ConfigError } from '../errors.js';
-import { wholeNumber } from './numbers.js';
+import { wholeNumber } from './flag-values.js';
 
 export interface RolloutFlags {
   readonly data?: string;

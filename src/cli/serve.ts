@@ -4,7 +4,7 @@ import { CancelledError } from '../errors.js';
 import { createServer } from '../server/index.js';
 import { createLogger } from '../telemetry/index.js';
 import { contextOf } from './context.js';
-import { wholeNumber } from './numbers.js';
+import { wholeNumber } from './flag-values.js';
 import type { Output } from './output.js';
 import { ServedParts } from './served-parts.js';
 import { keepRetention, openServerStore } from './store.js';

@@ -9,7 +9,7 @@ import { canonicalJson, sha256Hex } from '../util/digest.js';
 import { openIndex } from './application.js';
 import { type CliContext, contextOf } from './context.js';
 import { counted } from './counted.js';
-import { wholeNumber } from './numbers.js';
+import { wholeNumber } from './flag-values.js';
 import { withProgress } from './progress-rate.js';
 import { trainingQuestions } from './questions.js';
 import { openRolloutHouse } from './train-house.js';

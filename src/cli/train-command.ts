@@ -12,7 +12,7 @@ import {
 } from '../training/index.js';
 import { writeFileAtomic } from '../util/atomic-file.js';
 import { contextOf } from './context.js';
-import { wholeNumber } from './numbers.js';
+import { wholeNumber } from './flag-values.js';
 import { bestOfNCommand } from './train-best-of-n.js';
 import { trainOnExamples } from './train-examples.js';
 import type { TrainFlags } from './train-parts.js';

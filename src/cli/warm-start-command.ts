@@ -1,4 +1,4 @@
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
 import { type Config, homeFolder } from '../config/index.js';
 import type { EngineInfo } from '../engine/index.js';
 import { ConfigError } from '../errors.js';
@@ -17,7 +17,7 @@ import { createTokenizer } from '../tokenizer/index.js';
 import { openIndex, type StartOptions } from './application.js';
 import { type CliContext, contextOf } from './context.js';
 import { counted } from './counted.js';
-import { wholeNumber } from './numbers.js';
+import { oneOf, wholeNumber } from './flag-values.js';
 import type { Output } from './output.js';
 import { withProgress } from './progress-rate.js';
 import { trainingQuestions } from './questions.js';
@@ -57,7 +57,7 @@ export function warmStartCommand(): Command {
     )
     .requiredOption('-o, --output <file>', 'file of trajectories (JSONL); an unfinished one is gone on with')
     .option('-n, --count <number>', 'trajectories', wholeNumber(1), 900)
-    .option('-m, --method <name>', METHODS.join(', '), methodName, 'search-r1')
+    .option('-m, --method <name>', METHODS.join(', '), oneOf(METHODS), 'search-r1')
     .option('--from <file>', 'with rag or direct: trajectories of search-r1 whose questions are taken')
     .option('--show <number>', 'print so many of them as text', wholeNumber(0), 0)
     .action(async (flags: WarmStartFlags, self: Command) => {
@@ -159,10 +159,4 @@ async function policyOf(config: Config, options: StartOptions) {
     fingerprint: 'teacher',
   };
   return { info, tokenizer: createTokenizer(await model.readTokenizer()) };
-}
-
-function methodName(text: string): TaughtMethod {
-  if (!(METHODS as readonly string[]).includes(text))
-    throw new InvalidArgumentError(`expected one of ${METHODS.join(', ')}`);
-  return text as TaughtMethod;
 }

@@ -2,7 +2,7 @@
 
 import { InvalidInputError } from '../errors.js';
 import { mean } from '../util/mean.js';
-import { createRandom } from './random.js';
+import { splitMix32 } from './random.js';
 
 const { floor } = Math;
 
@@ -50,7 +50,7 @@ export function pairedDifference(
 
 /** Means of resamples, ascending. */
 function resampledMeans(values: readonly number[], { resamples, seed }: ResamplingOptions): Float64Array {
-  const random = createRandom(seed);
+  const random = splitMix32(seed);
   const data = Float64Array.from(values);
   const n = data.length;
   const means = new Float64Array(resamples);

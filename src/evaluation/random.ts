@@ -4,7 +4,7 @@ const { imul } = Math;
  * Uniform numbers in [0, 1) from a seed: SplitMix32. Published intervals rest on its numbers, so it stays beside
  * `randomNumbers` of util.
  */
-export function createRandom(seed: number): () => number {
+export function splitMix32(seed: number): () => number {
   let state = seed | 0;
   return () => {
     state = (state + 0x9e3779b9) | 0;

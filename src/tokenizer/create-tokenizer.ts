@@ -1,10 +1,11 @@
 // Puts the parts of a tokenizer.json together behind the Tokenizer interface.
 
+import { wellFormed } from '../util/well-formed.js';
 import { createTokenSplitter, type Section } from './added-tokens.js';
 import { createBpe, type EncodeWord } from './bpe.js';
 import { createChat } from './chat.js';
 import { createDetokenizer, decodeBytes } from './detokenizer.js';
-import { createNormalizer, type Normalize } from './normalizers.js';
+import { createNormalizer } from './normalizers.js';
 import { wrappingOf } from './post-processor.js';
 import { createPreTokenizer, isByteLevel } from './pre-tokenizers.js';
 import { createTokenBytes, type TokenBytes } from './token-bytes.js';
@@ -21,9 +22,6 @@ export interface TokenizerSource {
   /** Text of chat_template.jinja; wins over the one in tokenizer_config.json. */
   readonly chatTemplate?: string | undefined;
 }
-
-/** Half of a character (a lone surrogate) has no bytes; it becomes U+FFFD, as everywhere in Unicode. */
-const wellFormed: Normalize = (text) => text.replace(/\p{Surrogate}/gu, '\ufffd');
 
 function wordEncoder(json: TokenizerJson): EncodeWord {
   if (json.model.type === 'WordPiece') return createWordPiece(json.model);

@@ -26,12 +26,15 @@ export async function writeFileAtomic(path: string, content: string | Uint8Array
   await syncFolder(folder);
 }
 
-/** Makes a rename in this folder durable. */
-export async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r');
+/** Makes what was written to a file durable. */
+export async function syncFile(path: string): Promise<void> {
+  const handle = await open(path, 'r');
   try {
     await handle.sync();
   } finally {
     await handle.close();
   }
 }
+
+/** Makes a rename in this folder durable. */
+export const syncFolder = syncFile;

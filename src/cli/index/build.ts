@@ -4,7 +4,7 @@ import { type Config, indexesFolder } from '../../config/index.js';
 import { InvalidInputError } from '../../errors.js';
 import { buildIndex, describeIndex, locateEncoder, openParallelEmbedder } from '../../retrieval/index.js';
 import { contextOf } from '../context.js';
-import { wholeNumber } from '../numbers.js';
+import { wholeNumber } from '../flag-values.js';
 import { withProgress } from '../progress-rate.js';
 import { summaryText } from './summary-text.js';
 

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { createRetriever } from '../../retrieval/index.js';
 import { contextOf } from '../context.js';
-import { wholeNumber } from '../numbers.js';
+import { wholeNumber } from '../flag-values.js';
 import { withProgress } from '../progress-rate.js';
 
 interface SearchFlags {

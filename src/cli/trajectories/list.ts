@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import type { StoredHead } from '../../trajectory/index.js';
 import { contextOf } from '../context.js';
 import { counted } from '../counted.js';
-import { wholeNumber } from '../numbers.js';
+import { wholeNumber } from '../flag-values.js';
 import { withStore } from '../store.js';
 import { type FilterFlags, filterOf, withFilter } from './filter.js';
 

@@ -2,22 +2,11 @@
 // killed at any moment leaves a whole model or none.
 
 import { createReadStream, createWriteStream } from 'node:fs';
-import {
-  constants,
-  copyFile,
-  link,
-  mkdir,
-  open,
-  readdir,
-  rename,
-  rm,
-  stat,
-  writeFile,
-} from 'node:fs/promises';
+import { constants, copyFile, link, mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { CancelledError, InvalidInputError, NotFoundError } from '../../errors.js';
-import { syncFolder } from '../../util/atomic-file.js';
+import { syncFile, syncFolder } from '../../util/atomic-file.js';
 import { sha256File, sha256Hex } from '../../util/digest.js';
 import { writeJsonFile } from '../../util/json-file.js';
 import type { OnProgress } from '../../util/progress.js';
@@ -145,15 +134,6 @@ async function copyUserFile(file: string, target: string, meter: Meter): Promise
 /** What a killed process left is of no use here. */
 async function emptyFolder(folder: string): Promise<void> {
   for (const name of await readdir(folder)) await rm(join(folder, name), { recursive: true, force: true });
-}
-
-async function syncFile(path: string): Promise<void> {
-  const handle = await open(path, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }
 
 async function moveIntoPlace(

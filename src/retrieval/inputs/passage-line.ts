@@ -1,4 +1,5 @@
 import { InvalidInputError } from '../../errors.js';
+import { wellFormed } from '../../util/well-formed.js';
 import type { PassageInput } from '../passages/passage-store.js';
 import { splitContents } from '../search-r1-document.js';
 
@@ -56,11 +57,6 @@ function textOf(value: unknown, key: string, where: string): string {
 function nonEmpty(text: string, where: string): string {
   if (text.trim() === '') throw new InvalidInputError(`${where}: the passage has no text`);
   return text;
-}
-
-/** Half a surrogate pair, which JSON can spell but UTF-8 cannot, becomes U+FFFD. */
-function wellFormed(text: string): string {
-  return Buffer.from(text, 'utf8').toString('utf8');
 }
 
 function brief(value: unknown): string {

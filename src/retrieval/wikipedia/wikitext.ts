@@ -33,7 +33,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
  * @returns null when the time was up, or the parser failed; [] for a redirect
  */
 export function wikitextPassages(wikitext: string, title: string, timeoutMs: number): string[] | null {
-  const paragraphs = within(timeoutMs, () => paragraphsOf(wikitext, title));
+  const paragraphs = stoppedAfter(timeoutMs, () => paragraphsOf(wikitext, title));
   if (paragraphs === null) return null;
   const splitter = createPassageSplitter(PASSAGE_WORDS);
   return [...paragraphs.flatMap((paragraph) => splitter.add(paragraph)), ...splitter.end()];
@@ -63,7 +63,7 @@ const script = new Script('work()');
 const box = createContext({ work: null });
 
 /** Node stops a script after a time, and with it what it calls; a plain call could not be stopped. */
-function within<T>(timeoutMs: number, work: () => T): T | null {
+function stoppedAfter<T>(timeoutMs: number, work: () => T): T | null {
   box['work'] = work;
   try {
     return script.runInContext(box, { timeout: timeoutMs }) as T;

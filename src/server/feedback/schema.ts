@@ -1,10 +1,10 @@
 // The body of POST /v1/feedback. Unknown keys are refused: a label that is misspelt must not be lost in silence.
 
 import { z } from 'zod';
+import { wellFormed } from '../../util/well-formed.js';
 import { invalidField } from '../openai/request-error.js';
 import { goldAnswers } from '../openai/schema/chat.js';
 import { optional, parseFields } from '../openai/schema/fields.js';
-import { wellFormed } from '../openai/schema/well-formed.js';
 
 const LONGEST_COMMENT = 16_384;
 const STARS = 5;

@@ -1,5 +1,5 @@
 import type { Citation } from '../../rollout/index.js';
-import { wellFormed } from './schema/well-formed.js';
+import { wellFormed } from '../../util/well-formed.js';
 
 export interface Annotation {
   readonly type: 'url_citation';

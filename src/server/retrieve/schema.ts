@@ -1,9 +1,9 @@
 // The body of POST /retrieve as Search-R1's trainers send it.
 
 import { z } from 'zod';
+import { wellFormed } from '../../util/well-formed.js';
 import { invalidField } from '../openai/request-error.js';
 import { optional, parseFields } from '../openai/schema/fields.js';
-import { wellFormed } from '../openai/schema/well-formed.js';
 
 export interface RetrieveLimits {
   readonly maxQueries: number;

@@ -3,10 +3,10 @@
 
 import { z } from 'zod';
 import type { ChatMessage } from '../../../tokenizer/index.js';
+import { wellFormed } from '../../../util/well-formed.js';
 import { invalidField, unsupportedField } from '../request-error.js';
 import { optional, parseFields, show } from './fields.js';
 import { parseMessages } from './messages.js';
-import { wellFormed } from './well-formed.js';
 
 /** Bounds of lists, so that one body cannot hold the thread. */
 const MOST_MESSAGES = 10_000;

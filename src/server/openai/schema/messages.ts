@@ -3,9 +3,9 @@
 
 import { z } from 'zod';
 import type { ChatMessage } from '../../../tokenizer/index.js';
+import { wellFormed } from '../../../util/well-formed.js';
 import { invalidField, type RequestError, unsupportedField } from '../request-error.js';
 import { optional, parseFields, pathText, show } from './fields.js';
-import { wellFormed } from './well-formed.js';
 
 const ROLES = ['developer', 'system', 'user', 'assistant', 'tool', 'function'] as const;
 type WireRole = (typeof ROLES)[number];

@@ -9,3 +9,11 @@ export const wholeNumber =
       throw new InvalidArgumentError(`expected a whole number of at least ${least}`);
     return value;
   };
+
+export const oneOf =
+  <T extends string>(values: readonly T[]) =>
+  (text: string): T => {
+    if (!(values as readonly string[]).includes(text))
+      throw new InvalidArgumentError(`expected one of ${values.join(', ')}`);
+    return text as T;
+  };
