@@ -73,12 +73,12 @@ function threadNiceness(): Map<string, number> {
 
 if (process.platform === 'linux')
   test('its threads, those of onnxruntime too, yield to the thread that talks to clients', async () => {
-    const before = threadNiceness();
+    const [before, own] = [threadNiceness(), getPriority()];
     await startEngine({ threads: 3, niceness: 7 });
     const begun = [...threadNiceness()].filter(([thread]) => !before.has(thread));
     // The worker's own, and those that share its matrix products.
-    expect(begun.filter(([, nice]) => nice === 7).length).toBeGreaterThanOrEqual(3);
-    expect(getPriority()).toBe(0);
+    expect(begun.filter(([, nice]) => nice === Math.max(own, 7)).length).toBeGreaterThanOrEqual(3);
+    expect(getPriority()).toBe(own);
   });
 
 test('turns grow one sequence: what was sampled stays, what is appended is read by the next turn', async () => {

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { getPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { CancelledError, InvalidInputError, UnavailableError } from '../../src/errors.js';
@@ -33,11 +33,12 @@ test('tasks run in turn, in as many threads as asked', async () => {
 
 if (process.platform === 'linux')
   test('threads yield to everyone; the main thread keeps its priority', async () => {
+    const own = getPriority();
     const pool = start();
     expect(await pool.run({ action: 'nice' })).toBe(19);
-    expect((await import('node:os')).getPriority()).toBe(0);
+    expect(getPriority()).toBe(own);
     const eager = start({ niceness: 3 });
-    expect(await eager.run({ action: 'nice' })).toBe(3);
+    expect(await eager.run({ action: 'nice' })).toBe(Math.max(own, 3));
   });
 
 test('progress comes in order and before the result', async () => {
