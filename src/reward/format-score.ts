@@ -4,9 +4,11 @@
 
 import type { Tokenizer } from '../tokenizer/index.js';
 import {
+  leadingSpaceLength,
   type ObservationRecord,
   PROTOCOL_TAGS,
   sampledText,
+  type TokenOrigin,
   type TrajectoryRecord,
   trimSpace,
 } from '../trajectory/index.js';
@@ -79,12 +81,24 @@ function tagsInOrder(tags: readonly string[]): boolean {
 }
 
 function contentFits(text: string, block: Block): boolean {
-  const contents = [...text.matchAll(new RegExp(`<${block}>([\\s\\S]*?)</${block}>`, 'g'))];
-  return contents.every(([, content = '']) => {
-    if (trimSpace(content) === '') return false;
+  return contentsOf(text, block).every((content) => {
+    if (leadingSpaceLength(content) === content.length) return false;
     if (block === 'search' && content.includes('\n')) return false;
     return !content.toLowerCase().includes(PLACEHOLDERS[block]);
   });
+}
+
+/** From each opening tag to the first closing one after it; an opening between the two is content. */
+function contentsOf(text: string, block: Block): string[] {
+  const [open, close] = [`<${block}>`, `</${block}>`];
+  const contents: string[] = [];
+  for (let at = 0; ; ) {
+    const begin = text.indexOf(open, at);
+    const end = begin < 0 ? -1 : text.indexOf(close, begin + open.length);
+    if (end < 0) return contents;
+    contents.push(text.slice(begin + open.length, end));
+    at = end + close.length;
+  }
 }
 
 /** The parts of a record. Text that a turn's last token carries beyond its closing tag is left out. */
@@ -108,9 +122,12 @@ export function formatParts(record: TrajectoryRecord, tokenizer: Tokenizer): For
 
 const isReply = ({ kind }: ObservationRecord): boolean => kind === 'search' || kind === 'failure';
 
+const isSampled = (origin: TokenOrigin | undefined): boolean =>
+  origin === 'policy' || origin === 'policyInformation';
+
 function turnEnd(record: TrajectoryRecord, start: number, starts: ReadonlySet<number>): number {
   let end = start + 1;
-  while (record.origin[end]?.startsWith('policy') && !starts.has(end)) end++;
+  while (isSampled(record.origin[end]) && !starts.has(end)) end++;
   return end;
 }
 

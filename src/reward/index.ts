@@ -15,11 +15,8 @@ export { majorityAnswer, majorityWinners } from './majority.js';
 export {
   type AnswerFingerprint,
   exactMatch,
-  f1Score,
   fingerprintMatch,
   fingerprintOf,
-  matchingGold,
-  subExactMatch,
 } from './match.js';
 export {
   DEFAULT_REWARD,

@@ -4,25 +4,34 @@
 import { normaliseAnswer, trimSpace } from '../trajectory/index.js';
 import { sha256Hex } from '../util/digest.js';
 
+/** An answer as it is compared: a long one is brought into its normal form once for all that is compared with it. */
+interface Prediction {
+  readonly text: string;
+  readonly normal: string;
+}
+
+const readPrediction = (text: string | null): Prediction | null =>
+  text === null ? null : { text, normal: normaliseAnswer(text) };
+
 /** A gold answer without letters or digits but articles ("A", "The") is compared as it is written. */
-function equals(prediction: string, gold: string): boolean {
+function equals(prediction: Prediction, gold: string): boolean {
   const normal = normaliseAnswer(gold);
-  if (normal !== '') return normaliseAnswer(prediction) === normal;
+  if (normal !== '') return prediction.normal === normal;
   const plain = plainOf(gold);
-  return plain !== '' && plainOf(prediction) === plain;
+  return plain !== '' && plainOf(prediction.text) === plain;
+}
+
+/** An empty prediction equals none. */
+function equalsAny(prediction: Prediction | null, golds: readonly string[]): 0 | 1 {
+  if (prediction === null || trimSpace(prediction.text) === '') return 0;
+  return golds.some((gold) => equals(prediction, gold)) ? 1 : 0;
 }
 
 const plainOf = (text: string): string => trimSpace(text).toLowerCase();
 
-/** The first gold answer that the prediction equals; null when there is none. An empty prediction equals none. */
-export function matchingGold(prediction: string | null, golds: readonly string[]): string | null {
-  if (prediction === null || trimSpace(prediction) === '') return null;
-  return golds.find((gold) => equals(prediction, gold)) ?? null;
-}
-
 /** EM: 1 where the normalised prediction equals any normalised gold answer. */
 export const exactMatch = (prediction: string | null, golds: readonly string[]): 0 | 1 =>
-  matchingGold(prediction, golds) === null ? 0 : 1;
+  equalsAny(readPrediction(prediction), golds);
 
 /** Enough of an answer to tell which gold answers it equals, and not the answer. */
 export interface AnswerFingerprint {
@@ -48,33 +57,43 @@ export function fingerprintMatch(prediction: AnswerFingerprint | null, golds: re
   return matches ? 1 : 0;
 }
 
-/** 1 where a gold answer is a contiguous part, in characters, of the prediction; an empty one never is. */
-export function subExactMatch(prediction: string | null, golds: readonly string[]): 0 | 1 {
-  if (prediction === null) return 0;
-  const text = normaliseAnswer(prediction);
-  return golds.map(normaliseAnswer).some((gold) => gold !== '' && text.includes(gold)) ? 1 : 0;
+export interface Match {
+  /** See {@link exactMatch}. */
+  readonly em: 0 | 1;
+  /** 1 where a gold answer is a contiguous part, in characters, of the prediction; an empty one never is. */
+  readonly subEm: 0 | 1;
+  /** Harmonic mean of precision and recall over bags of words, for the best gold answer; in [0, 1]. */
+  readonly f1: number;
 }
 
-/** Harmonic mean of precision and recall over bags of words, for the best gold answer; in [0, 1]. */
-export function f1Score(prediction: string | null, golds: readonly string[]): number {
-  if (prediction === null) return 0;
-  const words = wordsOf(prediction);
-  return Math.max(0, ...golds.map((gold) => bagF1(words, wordsOf(gold))));
+export function compareAnswer(text: string | null, golds: readonly string[]): Match {
+  const prediction = readPrediction(text);
+  if (prediction === null) return { em: 0, subEm: 0, f1: 0 };
+  const { normal } = prediction;
+  const goldNormals = golds.map(normaliseAnswer);
+  const isPart = goldNormals.some((gold) => gold !== '' && normal.includes(gold));
+  const bag = bagOf(normal);
+  return {
+    em: equalsAny(prediction, golds),
+    subEm: isPart ? 1 : 0,
+    f1: Math.max(0, ...goldNormals.map((gold) => bagF1(bag, bagOf(gold)))),
+  };
 }
 
-function wordsOf(text: string): string[] {
-  const normal = normaliseAnswer(text);
-  return normal === '' ? [] : normal.split(' ');
+interface Bag {
+  readonly size: number;
+  readonly counts: ReadonlyMap<string, number>;
 }
 
-function bagF1(prediction: readonly string[], gold: readonly string[]): number {
-  const left = new Map<string, number>();
-  for (const word of gold) left.set(word, (left.get(word) ?? 0) + 1);
+function bagOf(normal: string): Bag {
+  const words = normal === '' ? [] : normal.split(' ');
+  const counts = new Map<string, number>();
+  for (const word of words) counts.set(word, (counts.get(word) ?? 0) + 1);
+  return { size: words.length, counts };
+}
+
+function bagF1(prediction: Bag, gold: Bag): number {
   let same = 0;
-  for (const word of prediction) {
-    const count = left.get(word) ?? 0;
-    if (count > 0) same += 1;
-    left.set(word, count - 1);
-  }
-  return same === 0 ? 0 : (2 * same) / (prediction.length + gold.length);
+  for (const [word, count] of gold.counts) same += Math.min(count, prediction.counts.get(word) ?? 0);
+  return same === 0 ? 0 : (2 * same) / (prediction.size + gold.size);
 }

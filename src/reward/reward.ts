@@ -4,7 +4,7 @@ import type { TrainingConfig } from '../config/index.js';
 import type { Tokenizer } from '../tokenizer/index.js';
 import type { TrajectoryRecord } from '../trajectory/index.js';
 import { formatParts, formatScore } from './format-score.js';
-import { exactMatch, f1Score, subExactMatch } from './match.js';
+import { compareAnswer } from './match.js';
 
 /**
  * `outcome`: EM. `outcome+format` (SSRL eq. 7): right and well-formed 1, right and ill-formed 1 - w, wrong and
@@ -91,9 +91,7 @@ export function scoreRecord(
   const { answer } = record;
   const { score, wellFormed } = formatScore(formatParts(record, tokenizer));
   const parts: RewardParts = {
-    em: exactMatch(answer, golds),
-    subEm: subExactMatch(answer, golds),
-    f1: f1Score(answer, golds),
+    ...compareAnswer(answer, golds),
     formatScore: score,
     wellFormed,
     searches: record.searches.length,

@@ -34,8 +34,7 @@ function wordEncoder(json: TokenizerJson): EncodeWord {
 type EncodeText = (text: string, first: boolean, ids: number[]) => void;
 
 function decodeAll(tokens: TokenBytes, ids: readonly number[], skips: (id: number) => boolean): string {
-  const kept = ids.filter((id) => !skips(id)).map((id) => tokens.get(id));
-  const bytes = Buffer.concat(kept);
+  const bytes = tokens.join(ids.filter((id) => !skips(id)));
   return decodeBytes(tokens.dropsFirstSpace && bytes[0] === 0x20 ? bytes.subarray(1) : bytes);
 }
 

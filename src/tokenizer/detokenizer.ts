@@ -41,7 +41,10 @@ export function incompleteTail(bytes: Uint8Array): number {
 export const decodeBytes = toText;
 
 /** @param skips ids that give no text */
-export function createDetokenizer(tokens: TokenBytes, skips: (id: number) => boolean): Detokenizer {
+export function createDetokenizer(
+  tokens: Pick<TokenBytes, 'get' | 'dropsFirstSpace'>,
+  skips: (id: number) => boolean,
+): Detokenizer {
   let held: Uint8Array = new Uint8Array(0);
   let begun = false;
   return {

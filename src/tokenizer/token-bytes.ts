@@ -15,6 +15,8 @@ export interface TokenBytes {
   readonly dropsFirstSpace: boolean;
   /** A view, not a copy; empty for an id that no token has. */
   get(id: number): Uint8Array;
+  /** The bytes of these side by side. */
+  join(ids: readonly number[]): Uint8Array;
 }
 
 type Spell = (token: string) => Uint8Array;
@@ -92,10 +94,20 @@ export function createTokenBytes(json: TokenizerJson): TokenBytes {
   spelled.forEach((token, id) => {
     bytes.set(token, offsets[id]);
   });
+  const start = (id: number): number => offsets[id] ?? 0;
+  const end = (id: number): number => offsets[id + 1] ?? start(id);
   return {
     size,
     longest,
     dropsFirstSpace,
-    get: (id) => bytes.subarray(offsets[id] ?? 0, offsets[id + 1] ?? offsets[id] ?? 0),
+    get: (id) => bytes.subarray(start(id), end(id)),
+    join(ids) {
+      const joined = new Uint8Array(ids.reduce((sum, id) => sum + end(id) - start(id), 0));
+      let at = 0;
+      // Tokens are short: a view of each would cost many times what its bytes do.
+      for (const id of ids)
+        for (let from = start(id), to = end(id); from < to; from++) joined[at++] = bytes[from] as number;
+      return joined;
+    },
   };
 }

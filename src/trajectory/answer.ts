@@ -2,9 +2,11 @@
 // (protocol, section 4). White space and word borders are Python's, as in the papers' code.
 
 /** Python's `str.isspace` set; JavaScript's `\s` lacks U+001C..U+001F and U+0085 and has U+FEFF. */
-const SPACE = '\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000';
+const OTHER_SPACE = '\\t-\\r\\x1c-\\x1f\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000';
+const SPACE = `${OTHER_SPACE}\\x20`;
 const LEADING_SPACE = new RegExp(`^[${SPACE}]+`);
-const SPACE_RUN = new RegExp(`[${SPACE}]+`, 'g');
+/** A blank that stands alone is as it should be: in a long text most do, and each replacement costs. */
+const SPACE_RUN = new RegExp(`[${SPACE}]{2,}|[${OTHER_SPACE}]`, 'g');
 const SPACE_CHARACTER = new RegExp(`[${SPACE}]`);
 const PUNCTUATION = /[!-/:-@[-`{-~]/g;
 const ARTICLE = /(?<![\p{L}\p{N}_])(?:an?|the)(?![\p{L}\p{N}_])/gu;

@@ -4,9 +4,7 @@ import type { TokenBytes } from '../../src/tokenizer/token-bytes.js';
 import { modelTokenizer, smollm2Tokenizer } from './fixtures.js';
 
 /** Token i is the i-th piece. */
-const tokensOf = (pieces: readonly Uint8Array[]): TokenBytes => ({
-  size: pieces.length,
-  longest: 0,
+const tokensOf = (pieces: readonly Uint8Array[]): Pick<TokenBytes, 'get' | 'dropsFirstSpace'> => ({
   dropsFirstSpace: false,
   get: (id) => pieces[id] ?? new Uint8Array(0),
 });

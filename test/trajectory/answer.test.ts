@@ -27,6 +27,33 @@ test('normalises as the stored cases say', () => {
     expect({ text, normalised: normaliseAnswer(text) }).toEqual({ text, normalised: ours });
 });
 
+test('any run of white space becomes one blank', () => {
+  const unit = fc.constantFrom(
+    ' ',
+    '  ',
+    '\n',
+    '\t',
+    '\u001c',
+    '\u0085',
+    '\u00a0',
+    '\u3000',
+    '\ufeff',
+    'x',
+    'Y.',
+    'the',
+  );
+  fc.assert(
+    fc.property(fc.string({ unit, maxLength: 20 }), (text) => {
+      const spaces = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/g;
+      const words = text
+        .toLowerCase()
+        .replaceAll('.', '')
+        .replace(/(?<!\w)the(?!\w)/g, ' ');
+      expect(normaliseAnswer(text)).toBe(words.replace(spaces, ' ').replace(/^ | $/g, ''));
+    }),
+  );
+});
+
 test('normalising is idempotent where no punctuation joins an article', () => {
   fc.assert(
     fc.property(fc.array(fc.stringMatching(/^[a-z0-9]{1,6}$/)), (words) => {
