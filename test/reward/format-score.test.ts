@@ -168,10 +168,8 @@ test('tags and brackets that stay open, without number, cost no more than their 
   const ends = (middle: string): FormatPart[] => [
     { kind: 'sampled', text: `<think>a</think>${middle}<answer>c</answer>` },
   ];
-  const began = performance.now();
   expect(formatScore(ends('<search>'.repeat(300_000))).score).toBe(0);
   expect(formatScore(ends('<'.repeat(1_000_000))).score).toBe(0);
   expect(formatScore(ends(' '.repeat(1_000_000))).score).toBe(0.5);
-  // Some hundredths of a second; a minute where each goes through the rest.
-  expect(performance.now() - began).toBeLessThan(10_000);
-});
+  // Some hundredths of a second; minutes where each goes through the rest.
+}, 20_000);

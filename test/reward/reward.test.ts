@@ -2,8 +2,6 @@ import { configSchema } from '../../src/config/index.js';
 import { DEFAULT_REWARD, REWARD_RULES, rewardOf, scoreRecord } from '../../src/reward/index.js';
 import { readJson } from '../support/fixtures.js';
 import { createKit, doneOf } from '../support/rollout-kit.js';
-import { modelTokenizer } from '../tokenizer/fixtures.js';
-import { makeRecord } from '../trajectory/store/support.js';
 
 interface Case {
   em: 0 | 1;
@@ -71,27 +69,4 @@ test('no answer: nothing but what the format earns', async () => {
   expect(record.answer).toBeNull();
   const settings = { ...DEFAULT_REWARD, rule: 'outcome+format' as const };
   expect(scoreRecord(record, kit.tokenizer, ['Lisbon'], settings)).toMatchObject({ reward: 0, em: 0, f1: 0 });
-});
-
-test('a long record costs a part of what reading its tokens one by one does', () => {
-  const tokenizer = modelTokenizer('tiny-llama');
-  const text = `<think>${'the river runs by the old town. '.repeat(900)}</think><answer>Lisbon</answer>`;
-  const record = { ...makeRecord('long', { answer: 'Lisbon' }), observations: [], turnStarts: [0] };
-  const tokenIds = tokenizer.encodePlain(text);
-  const long = { ...record, tokenIds, origin: tokenIds.map(() => 'policy' as const) };
-  const best = (work: () => void): number => {
-    const took: number[] = [];
-    for (let i = 0; i < 30; i++) {
-      const began = performance.now();
-      work();
-      took.push(performance.now() - began);
-    }
-    return Math.min(...took);
-  };
-  const decoded = best(() => {
-    const detokenizer = tokenizer.createDetokenizer();
-    for (const id of tokenIds) detokenizer.push(id);
-  });
-  expect(scoreRecord(long, tokenizer, ['Lisbon'])).toMatchObject({ em: 1, formatScore: 0.5 });
-  expect(best(() => scoreRecord(long, tokenizer, ['Lisbon', 'Porto']))).toBeLessThan(0.7 * decoded);
 });
