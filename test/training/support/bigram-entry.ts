@@ -11,7 +11,10 @@ export interface BigramSpec {
   readonly vocabSize: number;
   readonly critic: boolean;
   readonly seed: number;
-  /** A file that makes a forward pass go wrong: `exit N` or `nan N` after N passes, once; `always` each time. */
+  /**
+   * A file that makes a forward pass go wrong: `exit N` or `nan N` after N passes, once; `always` each time. With `wait N` the pass
+   * after those goes on when the file is gone.
+   */
   readonly trouble?: string;
 }
 
@@ -22,7 +25,9 @@ const openBigram: OpenTrainable<BigramSpec> = async ({ vocabSize, critic, seed, 
     const [what, after] = readFileSync(trouble, 'utf8').split(' ');
     if (what === 'always') process.exit(9);
     if (seen++ < Number(after ?? 0)) return;
-    rmSync(trouble);
+    while (what === 'wait' && existsSync(trouble))
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2);
+    rmSync(trouble, { force: true });
     if (what === 'exit') process.exit(9);
     if (what === 'nan') (model.parameters[0] as { values: Float32Array }).values[3] = Number.NaN;
   };

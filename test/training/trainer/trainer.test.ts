@@ -77,13 +77,19 @@ test('a number that is not finite crosses as its own error and changes nothing',
 });
 
 test('a cancelled step leaves the state before it, and the thread lives on', async () => {
-  const { trainer } = await start();
+  const { trainer } = await start('waits');
   const calm = await start();
   for (const step of [1, 2]) await calm.trainer.run(work(step));
   const expected = await calm.trainer.commit();
   await trainer.run(work(1));
   const stop = new AbortController();
-  const cancelled = trainer.run(work(2), { signal: stop.signal, onTokens: () => stop.abort() });
+  // In the middle of the step, however late this thread hears of its tokens.
+  writeFileSync(join(folder, 'waits'), 'wait 4');
+  const onTokens = (): void => {
+    stop.abort();
+    rmSync(join(folder, 'waits'), { force: true });
+  };
+  const cancelled = trainer.run(work(2), { signal: stop.signal, onTokens });
   await expect(cancelled).rejects.toThrow(CancelledError);
   expect(trainer.step).toBe(1);
   await trainer.run(work(2));
