@@ -112,7 +112,8 @@ function commandLine(
   values: Readonly<Record<'algorithm' | 'steps' | 'threads' | 'folder', string>>,
 ): string[] {
   const data = join(values.folder, 'questions.jsonl');
-  const lines = worldQuestions(place.world, 'training').map(({ id, dataset, question, goldenAnswers }) =>
+  const questions = (['training', 'held-out'] as const).flatMap((part) => worldQuestions(place.world, part));
+  const lines = questions.map(({ id, dataset, question, goldenAnswers }) =>
     JSON.stringify({ id, dataset, question, golden_answers: goldenAnswers }),
   );
   writeFileSync(data, `${lines.join('\n')}\n`);
