@@ -35,4 +35,11 @@ if (!names.includes(name)) {
 }
 transpile();
 const { run } = await import(pathToFileURL(join(target, `${name}.bench.js`)).href);
-process.exitCode = (await run(args)) ?? 0;
+try {
+  process.exitCode = (await run(args)) ?? 0;
+} catch (error) {
+  // Ctrl-C while a command of ours ran.
+  if (error.name !== 'AbortError') throw error;
+  process.stderr.write('interrupted\n');
+  process.exitCode = 130;
+}

@@ -3,19 +3,16 @@
 // Never imports another room; the only reader of the environment.
 
 export { childEnvironment, type HubEnvironment, hubEnvironment } from './environment.js';
-export { type ConfigSources, environmentName, loadConfig } from './load.js';
+export { environmentName, loadConfig } from './load.js';
 export { dataFolder, homeFolder, indexesFolder, packageRoot } from './paths.js';
 export {
   type Config,
   configSchema,
   type EngineConfig,
-  type EvaluationConfig,
   type LoopConfig,
   type ModelConfig,
-  type RetrievalConfig,
   type RewardConfig,
   type RolloutConfig,
   type ServerConfig,
-  type StoreConfig,
   type TrainingConfig,
 } from './schema.js';

@@ -6,7 +6,6 @@ export type { AdapterFault } from './adapter-registry.js';
 export { EngineAwayError } from './away.js';
 export { createEngine, type Engine, type EngineOptions } from './create-engine.js';
 export type * from './generator.js';
-export { type GivenToken, scoreGivenTokens } from './given-tokens.js';
-export type { EngineProfile } from './messages.js';
+export { scoreGivenTokens } from './given-tokens.js';
 export { ONE_GREEDY_TOKEN, RAW_POLICY } from './sampler/parameters.js';
 export { withOpen } from './with-open.js';

@@ -3,14 +3,7 @@
 // Never searches, never samples, never knows a policy's weights.
 
 export { type FormatPart, type FormatScore, formatParts, formatScore } from './format-score.js';
-export {
-  type GradedItem,
-  type GradeOptions,
-  type GradeResult,
-  type GradeSource,
-  gradeAll,
-  ruleText,
-} from './grade.js';
+export { type GradedItem, type GradeOptions, type GradeSource, gradeAll, ruleText } from './grade.js';
 export { majorityAnswer, majorityWinners } from './majority.js';
 export {
   type AnswerFingerprint,
@@ -22,15 +15,14 @@ export {
   DEFAULT_REWARD,
   REWARD_RULES,
   type RewardedRecord,
-  type RewardRule,
   type RewardSettings,
   rewardOf,
   rewardSettings,
   scoreRecord,
 } from './reward.js';
 export { ScorerAwayError } from './scorers/ask-scorer.js';
-export { createHttpScorer, type HttpScorerOptions } from './scorers/http-scorer.js';
-export { createJudge, type JudgeOptions } from './scorers/judge.js';
-export { loadModuleScorer, type ScoreFunction } from './scorers/module-scorer.js';
+export { createHttpScorer } from './scorers/http-scorer.js';
+export { createJudge } from './scorers/judge.js';
+export { loadModuleScorer } from './scorers/module-scorer.js';
 export { openScorers, type Scorers } from './scorers/open-scorers.js';
 export type { ScoredItem, Scorer } from './scorers/scorer.js';

@@ -3,7 +3,7 @@
 // Never knows a table: each room owns its own.
 
 export { connectDatabase } from './connect.js';
-export type { PostgresTimeouts, SqlDatabase, StorageSettings } from './database.js';
+export type { SqlDatabase, StorageSettings } from './database.js';
 export { isStatementFault } from './faults.js';
 export { type ColumnTypes, type Migration, migrate } from './migrate.js';
-export { type Database, type DatabaseOptions, openDatabase, type Statement } from './sqlite.js';
+export { type Database, openDatabase } from './sqlite.js';

@@ -22,7 +22,7 @@ export const ONE_GREEDY_TOKEN: TurnOptions = Object.freeze({
   ignoreEos: true,
 });
 
-export const MOST_ALTERNATIVES = 20;
+const MOST_ALTERNATIVES = 20;
 
 function check(holds: boolean, field: string, expected: string, got: unknown): void {
   if (!holds) throw new InvalidInputError(`${field}: expected ${expected}, got ${String(got)}`, field);

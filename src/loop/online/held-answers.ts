@@ -9,7 +9,7 @@ export interface HeldBounds {
 }
 
 /** At 3 thousand characters an answer some 40,000 that teach and 10,000 that judge: many more than steps and verdicts take. */
-export const HELD_BOUNDS: HeldBounds = { teaching: 128 << 20, judging: 32 << 20 };
+const HELD_BOUNDS: HeldBounds = { teaching: 128 << 20, judging: 32 << 20 };
 
 type Kind = keyof HeldBounds;
 

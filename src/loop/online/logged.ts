@@ -4,7 +4,7 @@ import { policyDistance } from '../../training/index.js';
 import type { StoredTrajectory } from '../../trajectory/index.js';
 import type { KnownAnswer } from './known-answer.js';
 
-export const UNUSABLE = [
+const UNUSABLE = [
   'not explored (temperature 0 or cut sampling)',
   'held out',
   'other method',
@@ -30,7 +30,7 @@ export interface LoggedLimits {
 }
 
 /** Limits that hold days after sampling, when versions say little about distance. */
-export const LOGGED_LIMITS: LoggedLimits = { maxKl: 0.1, maxFarShare: 0.1 };
+const LOGGED_LIMITS: LoggedLimits = { maxKl: 0.1, maxFarShare: 0.1 };
 
 export interface LoggedRules {
   readonly modelDigest: string;

@@ -32,7 +32,7 @@ const hubSourceSchema = z.strictObject({
 
 const count = z.number().int().min(1);
 
-export const corpusSchema = z.strictObject({
+const corpusSchema = z.strictObject({
   formatVersion: z.literal(1),
   id: z.string().regex(/^[\w-]+$/),
   title: z.string().min(1),
