@@ -4,7 +4,7 @@
 import { IntegrityError, InvalidInputError, NotFoundError, UnavailableError } from '../errors.js';
 import { OneAtATime } from '../util/one-at-a-time.js';
 import { EngineAwayError } from './away.js';
-import type { AdapterInfo } from './generator.js';
+import type { AdapterInfo, LoadOptions } from './generator.js';
 import { BASE_VERSION, type LoadedAdapter } from './messages.js';
 
 /** The worker's side. */
@@ -28,6 +28,7 @@ interface Version {
 interface Named {
   readonly version: Version;
   readonly path: string;
+  readonly isInternal: boolean;
   /** Why the present worker does not have it; null: it has. */
   readonly fault: Error | null;
 }
@@ -57,14 +58,14 @@ export class AdapterRegistry {
    * @throws {InvalidInputError} the name stands for other content and `replace` is not set, or too many versions have names
    * @throws {EngineAwayError} there will be room once the sequences of a version without a name have ended
    */
-  async load(name: string, folder: string, replace: boolean): Promise<AdapterInfo> {
+  async load(name: string, folder: string, options: LoadOptions = {}): Promise<AdapterInfo> {
     if (name === '' || name === BASE_VERSION)
       throw new InvalidInputError(`adapter name: expected other than "${name}"`, 'name');
     return this.#turns.run(async () => {
       this.#loading++;
       try {
         const loaded = await this.residence.load(folder);
-        this.#name(name, folder, loaded, replace);
+        this.#name(name, folder, loaded, options);
         return this.#info(name);
       } finally {
         this.#loading--;
@@ -173,7 +174,12 @@ export class AdapterRegistry {
     }
   }
 
-  #name(name: string, path: string, loaded: LoadedAdapter, replace: boolean): void {
+  #name(
+    name: string,
+    path: string,
+    loaded: LoadedAdapter,
+    { replace = false, isInternal = false }: LoadOptions,
+  ): void {
     const before = this.#names.get(name);
     const known = this.#versions.get(loaded.version);
     const refuse = (error: Error): never => {
@@ -191,7 +197,7 @@ export class AdapterRegistry {
     if (known === undefined && this.#versions.size - leaving >= this.maxAdapters) refuse(this.#full(name));
     const version = known ?? { ...loaded, leases: 0 };
     this.#versions.set(loaded.version, version);
-    this.#names.set(name, { version, path, fault: null });
+    this.#names.set(name, { version, path, isInternal, fault: null });
   }
 
   /** @param name  that is to get another version */
@@ -227,8 +233,8 @@ export class AdapterRegistry {
   }
 
   #info(name: string): AdapterInfo {
-    const { version, path, fault } = this.#named(name);
+    const { version, path, isInternal, fault } = this.#named(name);
     const { rank, leases } = version;
-    return { name, version: version.version, rank, leases, path, fault: fault?.message ?? null };
+    return { name, version: version.version, rank, leases, path, isInternal, fault: fault?.message ?? null };
   }
 }

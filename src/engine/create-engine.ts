@@ -18,6 +18,7 @@ import type {
   EngineStats,
   GenerationSequence,
   Generator,
+  LoadOptions,
   OpenOptions,
 } from './generator.js';
 import type {
@@ -209,8 +210,8 @@ class WorkerEngine implements Engine {
       throw new InvalidInputError(`slot: expected one below ${maxSequences}, got ${slot}`, 'slot');
   }
 
-  loadAdapter(name: string, folder: string, options: { replace?: boolean } = {}): Promise<AdapterInfo> {
-    return this.#registry.load(name, folder, options.replace ?? false);
+  loadAdapter(name: string, folder: string, options: LoadOptions = {}): Promise<AdapterInfo> {
+    return this.#registry.load(name, folder, options);
   }
 
   /** Read in a thread of its own, so that no sequence waits; the weights move from there to the worker. */

@@ -132,8 +132,15 @@ export interface AdapterInfo {
   /** Sequences that hold a lease on it now. */
   readonly leases: number;
   readonly path: string;
+  /** A work in progress: users are neither told of it nor answered by it. */
+  readonly isInternal: boolean;
   /** Why the engine's worker does not have it, so that nothing can be opened with it; null: it has. */
   readonly fault: string | null;
+}
+
+export interface LoadOptions {
+  readonly replace?: boolean;
+  readonly isInternal?: boolean;
 }
 
 export interface EngineStats {
@@ -153,7 +160,7 @@ export interface Generator {
    */
   open(options?: OpenOptions): Promise<GenerationSequence>;
   /** Loads a PEFT folder under a name. Same name with other content is an error unless `replace`. */
-  loadAdapter(name: string, folder: string, options?: { replace?: boolean }): Promise<AdapterInfo>;
+  loadAdapter(name: string, folder: string, options?: LoadOptions): Promise<AdapterInfo>;
   /** New sequences no longer get it; memory is freed when the last lease ends. */
   unloadAdapter(name: string): Promise<void>;
   listAdapters(): readonly AdapterInfo[];

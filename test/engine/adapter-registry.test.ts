@@ -26,23 +26,31 @@ function residence(folders: Record<string, string>) {
 test('a name keeps its version unless replace is said; the same content again is fine', async () => {
   const { parts, resident } = residence({ one: 'v1', copy: 'v1', two: 'v2' });
   const registry = new AdapterRegistry(parts, 4);
-  const first = await registry.load('a', 'one', false);
-  expect(first).toEqual({ name: 'a', version: 'v1', rank: 4, leases: 0, path: 'one', fault: null });
-  expect((await registry.load('a', 'copy', false)).version).toBe('v1');
-  await expect(registry.load('a', 'two', false)).rejects.toThrow(/v1.*v2/);
+  const first = await registry.load('a', 'one');
+  expect(first).toEqual({
+    name: 'a',
+    version: 'v1',
+    rank: 4,
+    leases: 0,
+    path: 'one',
+    isInternal: false,
+    fault: null,
+  });
+  expect((await registry.load('a', 'copy')).version).toBe('v1');
+  await expect(registry.load('a', 'two')).rejects.toThrow(/v1.*v2/);
   expect(resident).toEqual(['v1']);
-  expect((await registry.load('a', 'two', true)).version).toBe('v2');
+  expect((await registry.load('a', 'two', { replace: true })).version).toBe('v2');
   expect(resident).toEqual(['v2']);
 });
 
 test('a lease keeps its version resident after unload and replace, and new sequences do not get it', async () => {
   const { parts, resident } = residence({ one: 'v1', two: 'v2' });
   const registry = new AdapterRegistry(parts, 4);
-  await registry.load('a', 'one', false);
+  await registry.load('a', 'one');
   const lease = registry.lease('a');
   const other = registry.lease('v1');
   expect(registry.list()[0]?.leases).toBe(2);
-  await registry.load('a', 'two', true);
+  await registry.load('a', 'two', { replace: true });
   expect(registry.lease('a').version).toBe('v2');
   expect(() => registry.lease('v1')).toThrow(NotFoundError);
   lease.release();
@@ -55,7 +63,7 @@ test('a lease keeps its version resident after unload and replace, and new seque
 test('twenty loads of one name at once give one version and no error', async () => {
   const { parts, resident } = residence({ one: 'v1' });
   const registry = new AdapterRegistry(parts, 1);
-  const infos = await Promise.all(Array.from({ length: 20 }, () => registry.load('a', 'one', false)));
+  const infos = await Promise.all(Array.from({ length: 20 }, () => registry.load('a', 'one')));
   expect(new Set(infos.map((info) => info.version))).toEqual(new Set(['v1']));
   expect(resident).toEqual(['v1']);
 });
@@ -66,7 +74,7 @@ test('loads, unloads and leases in any order: a lease is the right version or an
   const outcomes: string[] = [];
   await Promise.all(
     Array.from({ length: 100 }, async (_, i) => {
-      if (i % 3 === 0) await registry.load('a', 'one', false);
+      if (i % 3 === 0) await registry.load('a', 'one');
       else if (i % 3 === 1) await registry.unload('a').catch(() => {});
       try {
         const lease = registry.lease('a');
@@ -87,17 +95,17 @@ test('loads, unloads and leases in any order: a lease is the right version or an
 test('the number of versions is bounded, draining ones included; replacing an unused one needs no room', async () => {
   const { parts, resident } = residence({ one: 'v1', two: 'v2', three: 'v3' });
   const registry = new AdapterRegistry(parts, 1);
-  await registry.load('a', 'one', false);
-  await expect(registry.load('b', 'two', false)).rejects.toThrow(/at most 1/);
+  await registry.load('a', 'one');
+  await expect(registry.load('b', 'two')).rejects.toThrow(/at most 1/);
   expect(resident).toEqual(['v1']);
-  await registry.load('a', 'two', true);
+  await registry.load('a', 'two', { replace: true });
   const lease = registry.lease('a');
-  await expect(registry.load('a', 'three', true)).rejects.toThrow(EngineAwayError);
-  await expect(registry.load('b', 'three', false)).rejects.toThrow(InvalidInputError);
+  await expect(registry.load('a', 'three', { replace: true })).rejects.toThrow(EngineAwayError);
+  await expect(registry.load('b', 'three')).rejects.toThrow(InvalidInputError);
   expect(registry.lease('a').version).toBe('v2');
   await registry.unload('a');
   // Only its sequences have it: there will be room.
-  await expect(registry.load('b', 'three', false)).rejects.toThrow(EngineAwayError);
+  await expect(registry.load('b', 'three')).rejects.toThrow(EngineAwayError);
   lease.release();
 });
 
@@ -106,11 +114,11 @@ test('the live alias follows its name, null is the base, and a live adapter cann
   const registry = new AdapterRegistry(parts, 4);
   expect(registry.lease(undefined).version).toBe('base');
   expect(() => registry.setLive('a')).toThrow(NotFoundError);
-  await registry.load('a', 'one', false);
+  await registry.load('a', 'one');
   registry.setLive('a');
   expect(registry.lease(undefined).version).toBe('v1');
   expect(registry.lease(null).version).toBe('base');
-  await registry.load('a', 'two', true);
+  await registry.load('a', 'two', { replace: true });
   expect(registry.lease(undefined).version).toBe('v2');
   expect(registry.live?.version).toBe('v2');
   await expect(registry.unload('a')).rejects.toThrow(/live/);
@@ -123,19 +131,19 @@ test('the live alias follows its name, null is the base, and a live adapter cann
 test('a failed load changes nothing', async () => {
   const { parts, log } = residence({ one: 'v1' });
   const registry = new AdapterRegistry(parts, 4);
-  await registry.load('a', 'one', false);
-  await expect(registry.load('a', 'missing', true)).rejects.toThrow(NotFoundError);
+  await registry.load('a', 'one');
+  await expect(registry.load('a', 'missing', { replace: true })).rejects.toThrow(NotFoundError);
   expect(registry.lease('a').version).toBe('v1');
   expect(log).toEqual(['load v1']);
   for (const name of ['', 'base'])
-    await expect(registry.load(name, 'one', false)).rejects.toThrow(InvalidInputError);
+    await expect(registry.load(name, 'one')).rejects.toThrow(InvalidInputError);
 });
 
 test('a new worker gets every adapter again; one whose folder changed is lost, not exchanged', async () => {
   const { parts, resident, folders } = residence({ one: 'v1', two: 'v2' });
   const registry = new AdapterRegistry(parts, 4);
-  await registry.load('a', 'one', false);
-  await registry.load('b', 'two', false);
+  await registry.load('a', 'one');
+  await registry.load('b', 'two');
   resident.length = 0;
   folders['two'] = 'v3';
   const faults = await registry.reload();
@@ -147,7 +155,7 @@ test('a new worker gets every adapter again; one whose folder changed is lost, n
 test('a live adapter that a new worker lacks is an error that names it, until it is back; never the base', async () => {
   const { parts, folders } = residence({ one: 'v1' });
   const registry = new AdapterRegistry(parts, 4);
-  await registry.load('a', 'one', false);
+  await registry.load('a', 'one');
   registry.setLive('a');
   delete folders['one'];
   expect(await registry.reload()).toMatchObject([{ name: 'a', mayReturn: false }]);
@@ -157,7 +165,7 @@ test('a live adapter that a new worker lacks is an error that names it, until it
   expect(registry.list()).toEqual([]);
   expect(registry.live).toMatchObject({ name: 'a', version: 'v1', fault: 'one does not exist' });
   folders['copy'] = 'v1';
-  await registry.load('a', 'copy', false);
+  await registry.load('a', 'copy');
   expect(registry.lease(undefined).version).toBe('v1');
   expect(registry.live).toMatchObject({ fault: null });
 });
@@ -168,8 +176,8 @@ test('adapters for which the worker could not be asked stay and are tried again'
   const load = (folder: string) =>
     isAway ? Promise.reject(new UnavailableError('the worker restarts')) : parts.load(folder);
   const registry = new AdapterRegistry({ ...parts, load }, 4);
-  await registry.load('a', 'one', false);
-  await registry.load('b', 'two', false);
+  await registry.load('a', 'one');
+  await registry.load('b', 'two');
   registry.setLive('a');
   resident.length = 0;
   isAway = true;

@@ -26,7 +26,7 @@ export const byteTokenizer: Policy['tokenizer'] = {
 };
 
 export function adapter(name: string, version: string): AdapterInfo {
-  return { name, version, rank: 4, leases: 0, path: '/nowhere', fault: null };
+  return { name, version, rank: 4, leases: 0, path: '/nowhere', isInternal: false, fault: null };
 }
 
 export function scriptedPolicy(runner: Policy['runner'], engine: Partial<Policy['engine']> = {}): Policy {

@@ -1,7 +1,7 @@
 // What the loop is made of. It is given all of it and closes only what it opens.
 
 import type { LoopConfig } from '../../config/index.js';
-import type { Engine } from '../../engine/index.js';
+import type { Engine, LoadOptions } from '../../engine/index.js';
 import type { Question } from '../../evaluation/index.js';
 import type { Checkpoint, RunSettings, Trainer } from '../../training/index.js';
 import type { TrajectoryStore } from '../../trajectory/index.js';
@@ -10,6 +10,9 @@ import type { GateSettings } from './gate/decide.js';
 import type { Priority } from './priority.js';
 import type { GradeAnswers } from './rewards.js';
 import type { SearchOutages } from './search-outages.js';
+
+/** How the engine gets what is not published: one name with ever new content, which users are never answered by. */
+export const UNPUBLISHED: LoadOptions = { replace: true, isInternal: true };
 
 export interface LoopHouse {
   readonly engine: Engine;

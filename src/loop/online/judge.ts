@@ -16,7 +16,7 @@ import { GateMeasures } from './gate/measure.js';
 import { configuredQuestions, type GateQuestion } from './gate/questions.js';
 import { mustConfirm, type OpenStretch, openStretch, slicesOf } from './gate/stretch.js';
 import type { LoopHouse } from './house.js';
-import { checkpointsOf, gateAnswersFile } from './house.js';
+import { checkpointsOf, gateAnswersFile, UNPUBLISHED } from './house.js';
 import type { LabelIndex } from './labels.js';
 import { deletedAlong } from './lineage.js';
 import type { Versions } from './publish.js';
@@ -173,7 +173,7 @@ export class Judge {
   async #load({ ledger }: LoopState): Promise<string> {
     const { engine, folder } = this.house;
     const checkpoint = checkpointFolder(checkpointsOf(folder), ledger?.trainerStep ?? 0);
-    const { version } = await engine.loadAdapter(CANDIDATE, checkpoint, { replace: true });
+    const { version } = await engine.loadAdapter(CANDIDATE, checkpoint, UNPUBLISHED);
     if (ledger !== null && version !== ledger.version)
       throw new IntegrityError(
         `${checkpoint} holds version ${version}, expected the candidate ${ledger.version}`,

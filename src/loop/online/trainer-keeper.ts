@@ -6,7 +6,7 @@ import { type Checkpoint, listCheckpoints, pruneCheckpoints, type Trainer } from
 import type { Learned } from '../offline/learned.js';
 import { type Batch, givenIds, type Plan } from './batch.js';
 import { newGuardState } from './collapse-guard.js';
-import { checkpointsOf, type LoopHouse } from './house.js';
+import { checkpointsOf, type LoopHouse, UNPUBLISHED } from './house.js';
 import type { StepReceipt } from './receipt.js';
 import { documentOf, type LoopState, moved, STATE_DOCUMENT } from './state.js';
 
@@ -52,7 +52,7 @@ export class TrainerKeeper {
   async plan({ pass, cursor, seed, step }: LoopState, trainer: Trainer): Promise<Plan> {
     const { folder, version } = trainer.committed;
     const adapter = 'loop-training';
-    const loaded = await this.house.engine.loadAdapter(adapter, folder, { replace: true });
+    const loaded = await this.house.engine.loadAdapter(adapter, folder, UNPUBLISHED);
     if (loaded.version !== version)
       throw new IntegrityError(`${folder}: the engine loaded version ${loaded.version}, expected ${version}`);
     return { step: step + 1, seed, adapter, place: { pass, cursor } };

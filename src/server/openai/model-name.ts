@@ -53,7 +53,7 @@ export function tryResolve(
   if (!selector.startsWith('@')) return null;
   const wanted = selector.slice(1);
   if (wanted === BASE) return { method: chosen, adapter: null, adapterVersion: BASE };
-  const adapter = findAdapter(wanted, engine.listAdapters());
+  const adapter = findAdapter(wanted, offeredAdapters(engine));
   if (!adapter) return null;
   return {
     method: chosen,
@@ -61,6 +61,10 @@ export function tryResolve(
     adapterVersion: adapter.version,
   };
 }
+
+/** Those that users may ask for: not what the loop has not published. */
+export const offeredAdapters = (engine: Pick<Generator, 'listAdapters'>): AdapterInfo[] =>
+  engine.listAdapters().filter(({ isInternal }) => !isInternal);
 
 /** By name, by version, or by the beginning of exactly one version. */
 function findAdapter(wanted: string, adapters: readonly AdapterInfo[]): AdapterInfo | null {

@@ -1,9 +1,8 @@
 // GET /v1/models and /v1/models/{id}.
 
 import type { RequestHandler } from 'express';
-import type { AdapterInfo } from '../../engine/index.js';
 import { type Policy, requirePolicy, type ServerContext } from '../context.js';
-import { METHODS, MODEL, resolveModel } from '../openai/model-name.js';
+import { METHODS, MODEL, offeredAdapters, resolveModel } from '../openai/model-name.js';
 
 interface ModelObject {
   readonly id: string;
@@ -21,12 +20,11 @@ interface ModelObject {
 export function listModels(context: ServerContext): RequestHandler {
   return (_req, res) => {
     const policy = requirePolicy(context.parts);
-    const adapters = policy.engine.listAdapters();
     const ids = [
       MODEL,
       ...METHODS.map((method) => `${MODEL}:${method}`),
       `${MODEL}@base`,
-      ...adapters.map((adapter: AdapterInfo) => `${MODEL}@${adapter.name}`),
+      ...offeredAdapters(policy.engine).map(({ name }) => `${MODEL}@${name}`),
     ];
     res.json({ object: 'list', data: [...new Set(ids)].map((id) => modelObject(id, policy, context)) });
   };

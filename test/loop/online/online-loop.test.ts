@@ -68,6 +68,9 @@ test('steps go on from the ledger: after a restart, and where a checkpoint was w
   expect(first.last_error).toBeNull();
   expect(first).toMatchObject({ step: 1, steps_to_gate: 0, live: 'base', last_gate: { verdict: 'waits' } });
   expect(first.waits_for).toContain('the gate has 0 questions and needs 300');
+  // The trainer's policy is in the engine by now.
+  const models = await fetch(`${house.url}/v1/models`);
+  expect(await models.text()).not.toContain('loop-');
   await house.close();
 
   house = await openLoopHouse(home, flags);

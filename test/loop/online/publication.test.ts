@@ -43,6 +43,11 @@ async function answered(question: string, said: object): Promise<void> {
   expect((await post(`${house.url}/v1/feedback`, { id, ...said })).status).toBe(200);
 }
 
+async function loopModels(): Promise<string[]> {
+  const { data } = (await (await fetch(`${house.url}/v1/models`)).json()) as { data: { id: string }[] };
+  return data.map(({ id }) => id).filter((id) => id.startsWith('searchloop@loop-'));
+}
+
 test('a version that could not be written down is not what the next ones are compared with', async () => {
   writeFileSync(versions, 'in the way');
   await house.loop.step();
@@ -63,6 +68,8 @@ test('a version that could not be written down is not what the next ones are com
   expect(passed.last_error).toBeNull();
   expect(passed.step).toBe(failed.step);
   expect(passed.live).toBe(failed.candidate);
+  // Once more as the trainer's policy and the candidate: under those names nobody gets it.
+  expect(await loopModels()).toEqual([expect.stringMatching(/^searchloop@loop-[0-9a-f]+$/)]);
   const receipt = await house.store.readDocument(`loop.receipt.${passed.live}`);
   expect(receipt).toMatchObject({ version: passed.live, publishedBy: 'the loop', orderedBy: null });
   expect(passed.stretch).toMatchObject({

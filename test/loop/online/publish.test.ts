@@ -6,7 +6,15 @@ import { newWatch } from '../support/watch.js';
 
 const engine = (...names: string[]): Parameters<typeof checkRoom>[0] => ({
   listAdapters: () =>
-    names.map((name) => ({ name, version: name, rank: 4, leases: 0, path: name, fault: null })),
+    names.map((name) => ({
+      name,
+      version: name,
+      rank: 4,
+      leases: 0,
+      path: name,
+      isInternal: false,
+      fault: null,
+    })),
 });
 
 test('an engine without room for the versions of the loop is refused before it works, with what it takes', () => {

@@ -2,7 +2,8 @@ import { adapter, ENGINE_INFO, startTestServer, type TestServer } from '../../su
 
 let server: TestServer;
 beforeAll(async () => {
-  const adapters = [adapter('tuned', 'abcdef0123456789'), adapter('org/name', 'ffff000011112222')];
+  const candidate = { ...adapter('loop-candidate', 'eeee000011112222'), isInternal: true };
+  const adapters = [adapter('tuned', 'abcdef0123456789'), adapter('org/name', 'ffff000011112222'), candidate];
   server = await startTestServer({ engine: { listAdapters: () => adapters, liveAdapter: adapters[0]! } });
 });
 afterAll(() => server.close());
@@ -30,6 +31,7 @@ test('every model has the required keys and says which version answers', async (
     });
   expect(data[0]).toMatchObject({ id: 'searchloop', searchloop: { adapter_version: 'abcdef0123456789' } });
   expect(data.map((model) => model['id'])).toContain('searchloop@org/name');
+  expect(JSON.stringify(body)).not.toContain('candidate');
 });
 
 test.each([
@@ -44,7 +46,14 @@ test.each([
   expect([status, body['id']]).toEqual([200, decodeURIComponent(path)]);
 });
 
-test.each(['gpt-4o', 'searchloop@nobody', 'a/b/c', 'x'.repeat(5000)])('unknown: %s', async (path) => {
+test.each([
+  'gpt-4o',
+  'searchloop@nobody',
+  'searchloop@loop-candidate',
+  'searchloop@eeee000011112222',
+  'a/b/c',
+  'x'.repeat(5000),
+])('unknown: %s', async (path) => {
   const { status, body } = await get(`/v1/models/${path}`);
   expect(status).toBe(404);
   expect(body).toMatchObject({ error: { code: 'model_not_found', param: 'model' } });
