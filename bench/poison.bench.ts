@@ -34,6 +34,8 @@ const PROBE_QUESTIONS = 600;
 const REWARD_STEPS = 3;
 const LEARNED_BY = 0.05;
 const LEAST_STEPS = 3;
+/** How a loop begins to tell why its guard paused it. */
+const GUARD_SAYS = 'the policy begins to collapse';
 
 interface Scenario {
   readonly name: string;
@@ -41,8 +43,8 @@ interface Scenario {
   readonly say: (place: LoopPlace) => Labelling<WorldQuestion>['say'];
   readonly settings?: (folder: string) => Readonly<Record<string, unknown>>;
   readonly firstShare?: number;
-  /** How it shows that what was done to the loop had an effect at all: what is trained on rose, or the loop refused or paused. */
-  readonly bites?: 'reward' | 'refusal';
+  /** How it shows that what was done to the loop had an effect at all: what is trained on rose, or the guard paused the loop. */
+  readonly bites?: 'reward' | 'pause';
 }
 
 const SCENARIOS: readonly Scenario[] = [
@@ -77,8 +79,13 @@ const SCENARIOS: readonly Scenario[] = [
     name: 'collapse',
     about: 'collapse on purpose: learning rate x 100',
     say: () => rightAnswer,
-    settings: () => ({ 'training.learningRate': 100 * TINY_TRAINING['training.learningRate'] }),
-    bites: 'refusal',
+    // Without a warm-up, which would begin with a fiftieth of that rate, and with the guard's own limit.
+    settings: () => ({
+      'training.learningRate': 100 * TINY_TRAINING['training.learningRate'],
+      'training.warmupShare': 0,
+      'loop.guardMaxKl': 0.5,
+    }),
+    bites: 'pause',
   },
 ];
 
@@ -224,7 +231,7 @@ function biteOf({ name, bites }: Scenario, { stretches, rewards }: Played): Figu
     name: `${name}: steps`,
     value: last?.step ?? 0,
     unit: 'steps',
-    goal: { least: bites === 'refusal' ? 1 : LEAST_STEPS },
+    goal: { least: bites === 'pause' ? 1 : LEAST_STEPS },
   };
   const failed: Figure = {
     name: `${name}: pauses for failures`,
@@ -239,14 +246,13 @@ function biteOf({ name, bites }: Scenario, { stretches, rewards }: Played): Figu
     unit: 'reward',
     goal: bites === 'reward' ? { least: LEARNED_BY } : null,
   };
-  const halted = (last?.counts.refused ?? 0) + (paused === '' ? 0 : 1);
-  const refusal: Figure = {
-    name: `${name}: refusals and pauses`,
-    value: halted,
-    unit: 'times',
-    goal: bites === 'refusal' ? { least: 1 } : null,
+  const pause: Figure = {
+    name: `${name}: pauses by the guard`,
+    value: paused.startsWith(GUARD_SAYS) ? 1 : 0,
+    unit: 'pauses',
+    goal: bites === 'pause' ? { least: 1 } : null,
   };
-  return [steps, failed, reward, refusal];
+  return [steps, failed, reward, pause];
 }
 
 function figuresOf(scenario: Scenario, played: Played): Figure[] {
