@@ -90,7 +90,10 @@ class EnginePriority implements Priority {
   training(signal: AbortSignal): { generator: Generator; yielded: () => boolean } {
     let yielded = false;
     const generator = withOpen(this.engine, async (options) => {
-      await this.#until(() => this.#mayWork && this.#running.size < this.concurrency, signal);
+      const isFree = (): boolean => this.#mayWork && this.#running.size < this.concurrency;
+      // All who wait hear of a place at once: each looks again in the turn in which it takes it.
+      do await this.#until(isFree, signal);
+      while (!isFree());
       const own = new AbortController();
       own.signal.addEventListener('abort', () => {
         yielded = true;

@@ -68,6 +68,29 @@ test('users without a pause: after its patience the loop goes on beside them, wi
   expect(priority.concurrency).toBe(8);
 });
 
+test('many that wait for a place beside users take no more of them than there are', async () => {
+  jest.useFakeTimers();
+  const { open, generator } = engine();
+  const priority = createPriority(generator, { idleMs: 5, patienceMs: 60 });
+  const user = await priority.users.open();
+  const opened: GenerationSequence[] = [];
+  for (let i = 0; i < 8; i++)
+    void priority
+      .training(never)
+      .generator.open()
+      .then((sequence) => opened.push(sequence));
+  await jest.advanceTimersByTimeAsync(60);
+  expect([open.size, opened.length]).toEqual([3, 2]);
+  // Of a place that comes free all the others hear.
+  opened[0]?.close();
+  await jest.advanceTimersByTimeAsync(0);
+  expect([open.size, opened.length]).toEqual([3, 3]);
+  user.close();
+  await jest.advanceTimersByTimeAsync(5);
+  expect(opened).toHaveLength(8);
+  jest.useRealTimers();
+});
+
 test('a user who leaves by their signal, or never gets a slot, is not counted for ever', async () => {
   const { generator } = engine();
   const priority = createPriority(generator, { idleMs: 0, patienceMs: null });
