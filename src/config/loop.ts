@@ -104,7 +104,9 @@ export const loop = z.strictObject({
     .describe(
       'Labelled answers of each version before a new one may be rolled back for what users say; one key gives at most loop.keyShare of them.',
     ),
-  watchMaxPairs: int(1, 1_000_000).default(400).describe('After so many it is kept.'),
+  watchMaxPairs: int(1, 1_000_000)
+    .default(400)
+    .describe('After so many it is kept; not below loop.watchMinPairs.'),
   watchMargin: z
     .number()
     .min(0)

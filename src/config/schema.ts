@@ -277,6 +277,8 @@ export const configSchema = z
         ['loop', 'mode'],
         'ppo needs the mode replay: a critic learns what the present policy will earn, and logged answers are of earlier ones',
       );
+    if (config.loop.watchMaxPairs < config.loop.watchMinPairs)
+      fail(['loop', 'watchMaxPairs'], 'must not be below watchMinPairs: there would never be a verdict');
     if (config.reward.httpUrl !== null && config.reward.module !== null)
       fail(['reward', 'module'], 'expected httpUrl or module, not both');
     if (config.store.kind === 'postgres' && config.store.url === null)

@@ -40,6 +40,11 @@ test.each([
     /loop\.mode: ppo needs the mode replay/,
   ],
   [
+    'a watch must be able to end',
+    'loop: { watchMinPairs: 401 }',
+    /loop\.watchMaxPairs: must not be below watchMinPairs/,
+  ],
+  [
     'names of the loop are its own',
     'loop: { enabled: true }\nmodel: { adapters: { loop-mine: a } }',
     /model\.adapters: "loop-mine"/,

@@ -30,11 +30,12 @@ export function outcomeOf({ label, answer }: Pick<LabelledAnswer, 'label' | 'ans
 }
 
 /**
- * Answers of users, not rollouts of ours nor answers that were explored; and none that met a failed search: what is said of those
- * is said of an outage, and one right after a publication would take a good version back.
+ * Answers of users, not rollouts of ours nor answers that were explored; by the method that is trained, for the base model answers
+ * the others, also while it is the version to compare with; and none that met a failed search: what is said of those is said of an
+ * outage, and one right after a publication would take a good version back.
  */
 const isServed = ({ head }: LabelledAnswer): boolean =>
-  head.source === 'serve' && (head.failedSearches ?? 0) === 0;
+  head.source === 'serve' && head.method === 'search-r1' && (head.failedSearches ?? 0) === 0;
 
 /** Number of the last word that the label rests on: a comment does not make an old label news. */
 export const lastSaid = ({ sources }: LabelledAnswer): number =>

@@ -20,7 +20,13 @@ const said = (version: string, count: number, value: number): LabelledAnswer[] =
     sequence++;
     const sources = [{ keyId: `key-${i % 6}`, role: 'feedback', feedbackId: 'f', sequence, createdAt: 0 }];
     return {
-      head: { id: `${version}-${sequence}`, adapterVersion: version, source: 'serve', sequence },
+      head: {
+        id: `${version}-${sequence}`,
+        adapterVersion: version,
+        source: 'serve',
+        method: 'search-r1',
+        sequence,
+      },
       answer: null,
       sources,
       label: { reward: { value, sources }, golds: null },

@@ -69,6 +69,18 @@ test('an outage right after a publication says nothing of the version; what was 
   expect(ids(older).length).toBeGreaterThan(1);
 });
 
+test('what other methods answer with the base model is no answer of a version', async () => {
+  await answered('searched', 'base');
+  for (const method of ['chat', 'rag'])
+    await store.put({ ...makeRecord(method, { version: 'base' }), method }, notes());
+  for (const id of ['searched', 'chat', 'rag']) await say(id, { reward: 1, keyId: id });
+  const watch = await watcher(newWatch({ against: 'base' })).look();
+  expect(idsOf(watch.older)).toEqual(['searched']);
+  const labels = new LabelIndex(store);
+  await labels.refresh();
+  expect(idsOf(outcomesUnder(labels.answers(), 'base', SETTINGS).outcomes)).toEqual(['searched']);
+});
+
 test('one answer counts once, whatever is said of it, and sixty words of one key roll nothing back', async () => {
   const old = Array.from({ length: 30 }, (_, i) => `old-${i}`);
   await Promise.all(old.map((id) => answered(id, 'old')));
@@ -129,7 +141,7 @@ test('in any order: no answer is in two pairs, and what is remembered is bounded
             { keyId: 'k', role: 'feedback', feedbackId: 'f', sequence, createdAt: 0 },
           ] as const;
           return {
-            head: { id, adapterVersion: version, source: 'serve', answer: null },
+            head: { id, adapterVersion: version, source: 'serve', method: 'search-r1', answer: null },
             label: { reward: { value: reward, sources }, golds: null },
             sources,
           } as unknown as LabelledAnswer;
@@ -158,7 +170,7 @@ const labelled = (
     { keyId, role: keyId === 'boss' ? 'admin' : 'feedback', feedbackId: `fb-${id}`, sequence },
   ];
   return {
-    head: { id, adapterVersion: version, source: 'serve', sequence },
+    head: { id, adapterVersion: version, source: 'serve', method: 'search-r1', sequence },
     answer: null,
     label: { reward: { value, sources }, golds: null },
     sources,
