@@ -10,15 +10,15 @@ const HOLD_OUT_SALT = 'searchloop gate 1:';
 const ORDER_SALT = 'searchloop gate order 1:';
 const HELD_OUT_PERCENT = 10;
 
+const END_MARK = /[\s?.!]/u;
+
 /** What of a question counts for the split: not its case, its spaces or the mark at its end. */
 export function questionKey(question: string): string {
-  const text = question
-    .normalize('NFKC')
-    .toLowerCase()
-    .replace(/\s+/gu, ' ')
-    .trim()
-    .replace(/[\s?.!]+$/u, '');
-  return sha256Hex(text).slice(0, 32);
+  const text = question.normalize('NFKC').toLowerCase().replace(/\s+/gu, ' ').trim();
+  let end = text.length;
+  // A pattern with `$` would begin anew at each mark of a long run.
+  while (end > 0 && END_MARK.test(text[end - 1] as string)) end--;
+  return sha256Hex(text.slice(0, end)).slice(0, 32);
 }
 
 const digests = new WeakMap<readonly StoredMessage[], string>();

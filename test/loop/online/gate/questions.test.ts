@@ -1,10 +1,30 @@
+import { runInNewContext } from 'node:vm';
+import fc from 'fast-check';
 import { gateSlices, isHeldOut, questionKey } from '../../../../src/loop/online/gate/questions.js';
+import { sha256Hex } from '../../../../src/util/digest.js';
 
 test('the same question is on the same side however it is written', () => {
   const key = questionKey('Who wrote  Faust?');
   for (const other of ['who wrote faust', ' WHO WROTE FAUST ?', 'Who\nwrote Faust??'])
     expect(questionKey(other)).toBe(key);
   expect(questionKey('Who wrote Fausts?')).not.toBe(key);
+});
+
+test('of marks and spaces only those at the end do not count', () => {
+  const unit = fc.constantFrom(' ', '\n', '\u3000', '\ufeff', '?', '.', '!', 'a', 'É', '？', '…', '😀');
+  fc.assert(
+    fc.property(fc.string({ unit, maxLength: 12 }), (question) => {
+      const spaced = question.normalize('NFKC').toLowerCase().replace(/\s+/gu, ' ').trim();
+      const text = spaced.replace(/[\s?.!]+$/u, '');
+      expect(questionKey(question)).toBe(sha256Hex(text).slice(0, 32));
+    }),
+  );
+});
+
+test('a long run of marks costs no more than its length', () => {
+  const ask = () => questionKey(`${'.'.repeat(2_000_000)}x`);
+  // Square in its length it would be an hour.
+  expect(runInNewContext('ask()', { ask }, { timeout: 120_000 })).toHaveLength(32);
 });
 
 test('a tenth is held out', () => {
