@@ -24,7 +24,7 @@ type Ownership = Readonly<Record<typeof OWNER_DOCUMENT, unknown>>;
  * Takes the state over for this process: from then on no write of an earlier owner succeeds. A state or folder of an earlier build has no id yet and gets one.
  * @param onLost  another process has taken it since
  * @returns the store, through which the state is written
- * @throws {IntegrityError} the state is that of another folder: nothing is written
+ * @throws {IntegrityError} the state is that of another folder, or there is none and the folder is that of another state: nothing is written
  * @throws {ConflictError} another process took it at the same moment
  */
 export async function takeOwnership(
@@ -35,6 +35,10 @@ export async function takeOwnership(
 ): Promise<TrajectoryStore> {
   const owner = await readOwner(store);
   const id = await folderId(folder);
+  if (owner === null && state === null && (await isUsed(folder)))
+    throw new IntegrityError(
+      `the store knows of no loop, and ${folder} holds checkpoints or versions of one: it belongs to another store, or the store was lost. Set paths.data or store.url right, or begin anew with \`searchloop loop reset\`, which puts the folder aside`,
+    );
   const isOther = owner === null ? id === null && !(await canHold(folder, state)) : owner.folder !== id;
   if (isOther)
     throw new IntegrityError(
@@ -84,6 +88,11 @@ export async function folderId(folder: string): Promise<string | null> {
 /** A state that names steps or versions cannot be that of an empty folder. */
 async function canHold(folder: string, state: LoopState | null): Promise<boolean> {
   if (state === null || (state.ledger === null && state.published.length === 0)) return true;
+  return isUsed(folder);
+}
+
+/** Checkpoints or versions lie in it. */
+async function isUsed(folder: string): Promise<boolean> {
   for (const part of [checkpointsOf(folder), versionsOf(folder)])
     if ((await readdir(part).catch(() => [])).length > 0) return true;
   return false;

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ConflictError } from '../../../src/errors.js';
 import { takeOwnership } from '../../../src/loop/online/ownership.js';
+import { resetLoop } from '../../../src/loop/online/reset.js';
 import { newLoopState } from '../../../src/loop/online/state.js';
 import type { TrajectoryStore } from '../../../src/trajectory/index.js';
 import { useStore } from '../../trajectory/store/support.js';
@@ -40,6 +41,25 @@ test('a state belongs to the folder that its versions lie in; another one change
   await owned.putDocuments({ loop: { ...state, step: 1 } });
   // The same folder at the next start.
   await takeOwnership(store, folder, state, nobody);
+});
+
+test('a folder with checkpoints or versions is no new loop of a store that knows of none', async () => {
+  await store.putDocuments({ 'loop.owner': null });
+  const folder = newFolder();
+  await takeOwnership(store, folder, null, nobody);
+  // Killed before it was written that the store's loop is this folder's.
+  await store.putDocuments({ 'loop.owner': null });
+  await takeOwnership(store, folder, null, nobody);
+  await store.putDocuments({ 'loop.owner': null });
+  for (const part of ['checkpoints/step-00000001', 'versions/v1']) {
+    const used = newFolder();
+    mkdirSync(join(used, part), { recursive: true });
+    await expect(takeOwnership(store, used, null, nobody)).rejects.toThrow('searchloop loop reset');
+  }
+  expect(await store.readDocument('loop.owner')).toBeNull();
+  const { folder: aside } = await resetLoop(store, { folder: join(root, `${folders}`) });
+  expect(aside).not.toBeNull();
+  await takeOwnership(store, newFolder(), null, nobody);
 });
 
 test('who takes the state over ends the writes of whoever had it', async () => {
