@@ -27,9 +27,12 @@ export interface KnownAnswer {
   readonly goldenAnswers: readonly string[];
   /** Who says what the question's answer is; where nobody does, who says what this one is worth. */
   readonly goldSources: readonly LabelSource[];
-  /** Of the golden answers, those that may judge: given by an admin, or by two keys that agree on this very one. */
+  /** Of the golden answers, those that may judge: given by an admin, or by two keys that agree on this very one; none of a chat. */
   readonly trustedAnswers: readonly string[];
 }
+
+/** Of a model without search: who asks it chats, and what is called right there is no answer that a policy could match word for word. */
+export const isChat = ({ method }: Pick<StoredHead, 'method'>): boolean => method === 'chat';
 
 /** Something was said of it. */
 export type LabelledAnswer = KnownAnswer;
@@ -60,7 +63,9 @@ export function knownAnswer(
     sources: reward?.sources ?? golds?.sources ?? [],
     goldenAnswers: right.map(({ text }) => text),
     goldSources: golds?.sources ?? reward?.sources ?? [],
-    trustedAnswers: right.filter(({ backers }) => isTrusted(backers)).map(({ text }) => text),
+    trustedAnswers: isChat(head)
+      ? []
+      : right.filter(({ backers }) => isTrusted(backers)).map(({ text }) => text),
   };
 }
 

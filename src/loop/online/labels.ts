@@ -12,6 +12,7 @@ import { OneAtATime } from '../../util/one-at-a-time.js';
 import type { GateQuestion } from './gate/questions.js';
 import { HeldAnswers, type HeldBounds } from './held-answers.js';
 import {
+  isChat,
   isLabelled,
   isSame,
   type KnownAnswer,
@@ -47,8 +48,8 @@ const AT_ONCE = 200;
 const SWEEPS = 64;
 /** Answers without a label that are kept in mind, the newest. */
 const MOST_UNLABELLED = 20_000;
-/** A model without search that is never trained, and rollouts of our own. */
-const NOT_TAUGHT = { method: 'chat', source: 'train' } as const;
+/** Source of rollouts of our own. */
+const NOT_TAUGHT = 'train' as const;
 
 export class LabelIndex {
   /** Conversations that are neither rolled out nor judged by. */
@@ -180,9 +181,8 @@ export class LabelIndex {
   }
 
   mayTeach({ head, key, isHeldOut }: KnownAnswer): boolean {
-    const { method, source, auditState } = head;
-    const isTaught = method !== NOT_TAUGHT.method && source !== NOT_TAUGHT.source;
-    return isTaught && auditState !== 'quarantined' && !isHeldOut && !this.settings.reserved.has(key);
+    const isTaught = !isChat(head) && head.source !== NOT_TAUGHT && head.auditState !== 'quarantined';
+    return isTaught && !isHeldOut && !this.settings.reserved.has(key);
   }
 
   #judges(): ReadonlyMap<string, KnownAnswer> {
@@ -294,7 +294,7 @@ export class LabelIndex {
 
   /** New answers of users, whether anybody said something of them or not. */
   async #followRecords(): Promise<void> {
-    const filter = { notSource: NOT_TAUGHT.source };
+    const filter = { notSource: NOT_TAUGHT };
     if (this.#lastRecord === 0) {
       // What is older would be read to be forgotten again.
       const [last] = await this.store.list(filter, { order: 'newest', limit: 1, skip: MOST_UNLABELLED });

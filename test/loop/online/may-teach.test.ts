@@ -110,6 +110,20 @@ test('who asks and says the answer in one is no admin: alone they teach, and do 
   expect(await teaches()).toMatchObject({ judging: 1 });
 });
 
+test('what an admin calls right in a chat, or says is right there, is nothing to judge by', async () => {
+  const [heldOut = '', other = ''] = QUESTIONS.filter((question) => isHeldOut(questionKey(question)));
+  await answered('rated', heldOut, { method: 'chat' });
+  await answered('corrected', other, { method: 'chat' });
+  const say = (id: string, said: object) =>
+    store.addFeedback(feedback(id, { keyId: 'boss', role: 'admin', ...said }));
+  await say('rated', { rating: 1 });
+  await say('corrected', { goldAnswers: ['Paris'] });
+  expect((await teaches()).judging).toBe(0);
+  await answered('searched', heldOut);
+  await say('searched', { rating: 1 });
+  expect((await teaches()).judging).toBe(1);
+});
+
 test('a question to judge by counts once, be it configured twice and labelled by users too', async () => {
   await answered('a', HELD_OUT);
   await store.addFeedback(feedback('a', { goldAnswers: ['Paris'], role: 'admin' }));
