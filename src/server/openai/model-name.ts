@@ -42,7 +42,12 @@ export function tryResolve(
 ): ModelTarget | null {
   if (!name.startsWith(MODEL)) return null;
   const rest = name.slice(MODEL.length);
-  const method = [...METHODS, 'search-r1' as const].find((item) => rest.endsWith(`:${item}`));
+  const offered = offeredAdapters(engine);
+  // An adapter's own name may end like a method.
+  const isName = offered.some((item) => rest === `@${item.name}`);
+  const method = isName
+    ? undefined
+    : [...METHODS, 'search-r1' as const].find((item) => rest.endsWith(`:${item}`));
   const selector = method === undefined ? rest : rest.slice(0, -method.length - 1);
   const chosen = method ?? 'search-r1';
   if (selector === '') {
@@ -53,7 +58,7 @@ export function tryResolve(
   if (!selector.startsWith('@')) return null;
   const wanted = selector.slice(1);
   if (wanted === BASE) return { method: chosen, adapter: null, adapterVersion: BASE };
-  const adapter = findAdapter(wanted, offeredAdapters(engine));
+  const adapter = findAdapter(wanted, offered);
   if (!adapter) return null;
   return {
     method: chosen,

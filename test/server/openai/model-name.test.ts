@@ -3,7 +3,8 @@ import { adapter } from '../../support/test-server.js';
 
 const tuned = adapter('tuned', 'aaaabbbbccccdddd');
 const other = adapter('with:colon', 'aaaabbbbeeeeffff');
-const engine = { listAdapters: () => [tuned, other], liveAdapter: tuned };
+const methodLike = adapter('notes:rag', 'ccccddddeeeeffff');
+const engine = { listAdapters: () => [tuned, other, methodLike], liveAdapter: tuned };
 const liveMethods = ['search-r1', 'rag'] as const;
 
 test.each([
@@ -18,6 +19,8 @@ test.each([
   ['searchloop@tuned', 'search-r1', 'tuned', tuned.version],
   ['searchloop@tuned:chat', 'chat', 'tuned', tuned.version],
   ['searchloop@with:colon:cot', 'cot', 'with:colon', other.version],
+  ['searchloop@notes:rag', 'search-r1', 'notes:rag', methodLike.version],
+  ['searchloop@notes:rag:rag', 'rag', 'notes:rag', methodLike.version],
   [`searchloop@${tuned.version}`, 'search-r1', tuned.version, tuned.version],
   ['searchloop@aaaabbbbc:rag', 'rag', tuned.version, tuned.version],
 ])('%s', (name, method, asked, adapterVersion) => {

@@ -3,7 +3,12 @@ import { adapter, ENGINE_INFO, startTestServer, type TestServer } from '../../su
 let server: TestServer;
 beforeAll(async () => {
   const candidate = { ...adapter('loop-candidate', 'eeee000011112222'), isInternal: true };
-  const adapters = [adapter('tuned', 'abcdef0123456789'), adapter('org/name', 'ffff000011112222'), candidate];
+  const adapters = [
+    adapter('tuned', 'abcdef0123456789'),
+    adapter('org/name', 'ffff000011112222'),
+    adapter('wiki:rag', 'aaaa000011112222'),
+    candidate,
+  ];
   server = await startTestServer({ engine: { listAdapters: () => adapters, liveAdapter: adapters[0]! } });
 });
 afterAll(() => server.close());
@@ -30,7 +35,9 @@ test('every model has the required keys and says which version answers', async (
       searchloop: { method: expect.any(String), adapter_version: expect.any(String) },
     });
   expect(data[0]).toMatchObject({ id: 'searchloop', searchloop: { adapter_version: 'abcdef0123456789' } });
-  expect(data.map((model) => model['id'])).toContain('searchloop@org/name');
+  expect(data.map((model) => model['id'])).toEqual(
+    expect.arrayContaining(['searchloop@org/name', 'searchloop@wiki:rag']),
+  );
   expect(JSON.stringify(body)).not.toContain('candidate');
 });
 
@@ -40,6 +47,7 @@ test.each([
   'searchloop@tuned',
   'searchloop%40tuned%3Acot',
   'searchloop@org/name',
+  'searchloop@wiki:rag',
   'searchloop@org%2Fname:direct',
 ])('GET /v1/models/%s', async (path) => {
   const { status, body } = await get(`/v1/models/${path}`);
