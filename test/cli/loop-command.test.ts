@@ -3,7 +3,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Receipt, receiptDocument } from '../../src/loop/index.js';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { InvalidInputError } from '../../src/errors.js';
+import { type LoopControl, type Receipt, receiptDocument } from '../../src/loop/index.js';
 import { importModel } from '../../src/model/index.js';
 import { openTrajectoryStore } from '../../src/trajectory/index.js';
 import { startTestServer } from '../support/test-server.js';
@@ -135,3 +137,19 @@ test('a loop without questions to judge by: the log warns, and the status says i
     rmSync(home, { recursive: true, force: true });
   }
 }, 120_000);
+
+test('an order may take longer than the built-in fetch waits for an answer', async () => {
+  // Its five minutes, cut to next to nothing.
+  const impatient = `await fetch('data:,');
+    const name = Symbol.for('undici.globalDispatcher.1');
+    globalThis[name] = new globalThis[name].constructor({ headersTimeout: 1 });`;
+  const step = async (): Promise<never> => {
+    await sleep(3000);
+    throw new InvalidInputError('the loop is paused');
+  };
+  const server = await startTestServer({ loop: () => ({ step }) as unknown as LoopControl });
+  const preload = `--import=data:text/javascript,${encodeURIComponent(impatient)}`;
+  const outcome = await runBuilt(['loop', 'step', '--url', server.url], {}, undefined, [preload]);
+  await server.close();
+  expect(outcome).toMatchObject({ code: 2, stderr: expect.stringContaining('the loop is paused') });
+}, 60_000);

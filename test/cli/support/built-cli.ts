@@ -33,8 +33,9 @@ export function runBuilt(
   args: readonly string[],
   settings: Readonly<Record<string, string>>,
   watch: Watch = () => {},
+  nodeOptions: readonly string[] = [],
 ): Promise<Outcome> {
-  const child = spawn(process.execPath, builtArguments(args, settings), {
+  const child = spawn(process.execPath, [...nodeOptions, ...builtArguments(args, settings)], {
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const printed = { stdout: '', stderr: '' };
