@@ -5,7 +5,7 @@ import type { RequestHandler } from 'express';
 import { RequestError } from '../openai/request-error.js';
 import { isListed, isSameHost } from './page.js';
 
-const EXPOSED = 'x-request-id, retry-after, retry-after-ms, openai-processing-ms';
+const EXPOSED = 'x-request-id, x-searchloop-version, retry-after, retry-after-ms, openai-processing-ms';
 const METHODS = 'GET, POST, OPTIONS';
 const DEFAULT_HEADERS = 'authorization, content-type';
 const PREFLIGHT_SECONDS = '600';

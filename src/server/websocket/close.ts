@@ -1,7 +1,7 @@
 // Close codes and reasons of GET /v1/stream.
 
 /** 10xx are the protocol's own; 44xx are ours. */
-export const CLOSE = { goingAway: 1001, tooManyFaults: 1008, slowReader: 4408 } as const;
+export const CLOSE = { goingAway: 1001, tooManyFaults: 1008, keyRefused: 4401, slowReader: 4408 } as const;
 
 /** A close frame has room for 125 bytes, two of them for the code. */
 const LONGEST_REASON = 123;

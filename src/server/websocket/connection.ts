@@ -23,23 +23,27 @@ type RequestFrame = Extract<SocketFrame, { type: 'request' }>;
 interface Connection {
   readonly context: ServerContext;
   readonly logger: Logger;
-  readonly identity: Identity;
+  readonly socket: WebSocket;
   readonly outbox: Outbox;
+  /** @see serveConnection */
+  readonly identify: () => Identity;
   /** Requests in flight: their id and how to cancel them. */
   readonly running: Map<string, () => void>;
 }
 
+/** @param identify  called for each request: a key may be revoked while its socket is open. Throws what refuses it */
 export function serveConnection(
   socket: WebSocket,
   context: ServerContext,
   logger: Logger,
-  identity: Identity,
+  identify: () => Identity,
 ): void {
   const { settings } = context;
   const connection: Connection = {
     context,
     logger,
-    identity,
+    socket,
+    identify,
     outbox: createOutbox(socket, {
       bufferBytes: settings.streamBufferBytes,
       hardBytes: settings.streamBufferHardBytes,
@@ -102,11 +106,12 @@ async function receive(connection: Connection, data: Buffer, isBinary: boolean):
 }
 
 async function answer(connection: Connection, frame: RequestFrame): Promise<void> {
-  const { context, running } = connection;
+  const { context, running, socket } = connection;
   const { id } = frame;
   let cancelled = false;
   let signal: AbortSignal | null = null;
   try {
+    const identity = connection.identify();
     const limit = context.settings.socketRequestLimit;
     if (running.size >= limit)
       throw new RequestError('too_many_requests', `expected at most ${limit} requests at once on one socket`);
@@ -117,7 +122,7 @@ async function answer(connection: Connection, frame: RequestFrame): Promise<void
       work.cancel();
     });
     try {
-      await run(connection, frame, work.signal);
+      await run(connection, frame, work.signal, identity);
     } finally {
       running.delete(id);
       work.end();
@@ -125,11 +130,18 @@ async function answer(connection: Connection, frame: RequestFrame): Promise<void
   } catch (error) {
     if (cancelled) await send(connection, { id, type: 'cancelled' });
     else await fail(connection, id, signal?.aborted ? signal.reason : error);
+    if (error instanceof RequestError && error.code === 'invalid_api_key')
+      socket.close(CLOSE.keyRefused, closeReason(error.message));
   }
 }
 
-async function run(connection: Connection, frame: RequestFrame, signal: AbortSignal): Promise<void> {
-  const { context, outbox, identity } = connection;
+async function run(
+  connection: Connection,
+  frame: RequestFrame,
+  signal: AbortSignal,
+  identity: Identity,
+): Promise<void> {
+  const { context, outbox } = connection;
   const { id } = frame;
   const chat = startChat(context, unwrap(frame.body), signal, identity);
   const completion = createCompletion(chat, context.settings);

@@ -7,7 +7,7 @@ import type { ServerContext } from '../context.js';
 import { assertScope, bearerOf, type Identity, type KeyRing } from '../http/api-keys.js';
 import { isOriginAllowed } from '../http/cors.js';
 import { isForeignPage } from '../http/page.js';
-import { rawErrorResponse } from '../http/raw-response.js';
+import { refuse } from '../http/raw-response.js';
 import { requestIdOf } from '../http/request-id.js';
 import { RequestError } from '../openai/request-error.js';
 import { CLOSE, closeReason } from './close.js';
@@ -40,28 +40,28 @@ export function createSocketServer(context: ServerContext, keys: KeyRing): Socke
   server.on('headers', (headers, req) => headers.push(`x-request-id: ${ids.get(req)}`));
   server.on('wsClientError', (_error, socket, req) => {
     const error = new RequestError('invalid_request', 'the request is not a valid WebSocket upgrade');
-    socket.end(rawErrorResponse(error, ids.get(req) ?? requestIdOf(undefined)));
+    refuse(socket, error, ids.get(req) ?? requestIdOf(undefined));
   });
 
-  const accept = (socket: WebSocket, requestId: string, identity: Identity): void => {
+  const accept = (socket: WebSocket, requestId: string, identify: () => Identity): void => {
     heartbeat.watch(socket);
     const logger = context.logger.child({ requestId });
-    serveConnection(socket, context, logger, identity);
+    serveConnection(socket, context, logger, identify);
   };
 
   return {
     upgrade(req, socket, head) {
       const id = requestIdOf(req.headers['x-request-id']);
       socket.on('error', () => socket.destroy());
-      let identity: Identity;
+      const identify = (): Identity => check(req, context, keys);
       try {
-        identity = check(req, context, keys);
+        identify();
       } catch (error) {
-        socket.end(rawErrorResponse(error, id));
+        refuse(socket, error, id);
         return;
       }
       ids.set(req, id);
-      server.handleUpgrade(req, socket, head, (client) => accept(client, id, identity));
+      server.handleUpgrade(req, socket, head, (client) => accept(client, id, identify));
     },
     async close(graceMs) {
       heartbeat.stop();
@@ -80,7 +80,7 @@ export function createSocketServer(context: ServerContext, keys: KeyRing): Socke
   };
 }
 
-/** @throws {RequestError} why this upgrade is refused */
+/** Who asks, as the keys are now. @throws {RequestError} why this upgrade, or a request on its socket, is refused */
 function check(req: IncomingMessage, context: ServerContext, keys: KeyRing): Identity {
   const path = req.url?.split('?')[0];
   if (path !== PATH)

@@ -1,6 +1,9 @@
 // Keys and origins.
 
 import { request } from 'node:http';
+import { WebSocket } from 'ws';
+import { createApiKey } from '../../../src/trajectory/index.js';
+import { eventually } from '../../support/eventually.js';
 import { post, QUESTION, startTestServer, type TestServer } from '../../support/test-server.js';
 
 let server: TestServer;
@@ -34,6 +37,34 @@ test('keys: any of the configured ones, by bearer, on every route but the probes
   for (const path of ['/healthz', '/readyz']) expect((await fetch(`${server.url}${path}`)).status).toBe(200);
 });
 
+test('a socket outlives its key by no request', async () => {
+  const { key, stored } = createApiKey('phone', ['ask']);
+  let revokedAt: number | null = null;
+  server = await startTestServer({
+    store: {
+      keys: async () => [{ ...stored, createdAt: 0, revokedAt }],
+      addFeedback: () => Promise.reject(new Error('not asked for here')),
+      health: () => ({ waiting: 0, waitingBytes: 0, refused: 0, lost: 0, trouble: null }),
+    },
+  });
+  const headers = { authorization: `Bearer ${key}` };
+  const isKnown = async (): Promise<boolean> => (await fetch(`${server.url}/v1/models`, { headers })).ok;
+  await eventually(isKnown);
+  const socket = new WebSocket(`${server.url.replace('http', 'ws')}/v1/stream`, { headers });
+  const frames: Record<string, unknown>[] = [];
+  socket.on('message', (text) => frames.push(JSON.parse(String(text))));
+  const code = new Promise<number>((resolve) => socket.on('close', resolve));
+  const ask = (id: string): void => socket.send(JSON.stringify({ type: 'request', id, body: QUESTION }));
+  socket.on('open', () => ask('before'));
+  await eventually(() => frames.at(-1)?.['type'] === 'done');
+  revokedAt = 1;
+  await eventually(async () => !(await isKnown()));
+  ask('after');
+  expect(await code).toBe(4401);
+  expect(frames.at(-1)).toMatchObject({ id: 'after', type: 'error', error: { code: 'invalid_api_key' } });
+  expect(server.runner.requests).toHaveLength(1);
+});
+
 test('a refused request has not been read: its body is not parsed', async () => {
   server = await startTestServer({ server: { apiKeys: ['key'] } });
   const response = await post(`${server.url}/v1/chat/completions`, 'no json at all');
@@ -63,7 +94,8 @@ test('all origins by default; a preflight needs no key', async () => {
   });
   const answer = await ask({ origin: 'https://app.example', authorization: 'Bearer key' });
   expect(answer.headers.get('access-control-allow-origin')).toBe('*');
-  expect(answer.headers.get('access-control-expose-headers')).toContain('x-request-id');
+  for (const name of ['x-request-id', 'x-searchloop-version'])
+    expect(answer.headers.get('access-control-expose-headers')).toContain(name);
 });
 
 test('a list of origins: others are refused, errors too carry the header', async () => {
