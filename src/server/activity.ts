@@ -4,6 +4,9 @@ import { CancelledError } from '../errors.js';
 import { within } from '../util/within.js';
 import { RequestError } from './openai/request-error.js';
 
+/** What a stop does to work: most may use the grace; `abort` is for work that would outlast it. */
+export type AtStop = 'finish' | 'abort';
+
 export interface Work {
   /** Fires when the client is gone or the server stops; its reason is the error to answer with. */
   readonly signal: AbortSignal;
@@ -16,7 +19,7 @@ export interface Activity {
   readonly stopping: boolean;
   readonly size: number;
   /** @throws {RequestError} 503 once the server is stopping */
-  begin(): Work;
+  begin(atStop?: AtStop): Work;
   /** Refuses new work and resolves when none is left; after `graceMs` what is left is aborted. */
   stop(graceMs: number): Promise<void>;
 }
@@ -25,7 +28,7 @@ export interface Activity {
 const LAST_WORDS_MS = 1000;
 
 export function createActivity(): Activity {
-  const running = new Set<AbortController>();
+  const running = new Map<AbortController, AtStop>();
   let stopping = false;
   let onIdle: (() => void) | null = null;
   const stopError = () => new RequestError('shutting_down', 'the server is shutting down');
@@ -37,10 +40,10 @@ export function createActivity(): Activity {
     get size() {
       return running.size;
     },
-    begin() {
+    begin(atStop = 'finish') {
       if (stopping) throw stopError();
       const controller = new AbortController();
-      running.add(controller);
+      running.set(controller, atStop);
       return {
         signal: controller.signal,
         cancel: () => controller.abort(new CancelledError('the client went away')),
@@ -56,8 +59,9 @@ export function createActivity(): Activity {
         onIdle = resolve;
         if (running.size === 0) resolve();
       });
+      for (const [controller, atStop] of running) if (atStop === 'abort') controller.abort(stopError());
       await within(idle, graceMs);
-      for (const controller of running) controller.abort(stopError());
+      for (const controller of running.keys()) controller.abort(stopError());
       await within(idle, LAST_WORDS_MS);
     },
   };

@@ -1,7 +1,7 @@
 // One HTTP server with its sockets, from listening to a stop that lets answers finish.
 
 import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, Server as NetServer } from 'node:net';
 import { UnavailableError } from '../errors.js';
 import { createActivity } from './activity.js';
 import { maxPromptBytes } from './answers/prompt-length.js';
@@ -59,6 +59,8 @@ export function createServer(options: ServerOptions): SearchloopServer {
     async listen() {
       keys.start();
       const address = await listen(http, settings.host, settings.port);
+      // A connection that cannot be taken (no file descriptors, no memory) ends nothing but itself.
+      http.on('error', (err) => options.logger.error({ err }, 'a connection could not be taken'));
       warming = setTimeout(context.bodies.warm, WARM_AFTER_MS);
       return address;
     },
@@ -68,10 +70,10 @@ export function createServer(options: ServerOptions): SearchloopServer {
   async function close(): Promise<void> {
     clearTimeout(warming);
     keys.stop();
-    const closed = new Promise<void>((resolve) => http.close(() => resolve()));
-    http.closeIdleConnections();
+    // HTTP's own close would cut off answers that are complete but not all sent: it comes when work has ended.
+    const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(http, () => resolve()));
     await context.activity.stop(settings.shutdownGraceMs);
-    http.closeIdleConnections();
+    http.close();
     const timer = setTimeout(() => http.closeAllConnections(), FLUSH_MS);
     await Promise.all([closed, sockets.close(FLUSH_MS), context.bodies.close()]);
     clearTimeout(timer);

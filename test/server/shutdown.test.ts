@@ -1,6 +1,10 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { WebSocket } from 'ws';
+import type { LoopControl } from '../../src/loop/index.js';
 import { eventually } from '../support/eventually.js';
 import type { Script } from '../support/scripted-runner.js';
+import { slowPost } from '../support/slow-client.js';
 import { post, QUESTION, sseData, startTestServer } from '../support/test-server.js';
 
 const PATH = '/v1/chat/completions';
@@ -58,4 +62,58 @@ test('an address that cannot be had is told in words', async () => {
   });
   await expect(startTestServer({ server: { host: '192.0.2.1' } })).rejects.toThrow('--host chooses another');
   await first.close();
+});
+
+test('an answer that is complete but not all sent is sent to its end', async () => {
+  // Twice what two kernels hold of a connection between them.
+  const script: Script = () => Array(320).fill({ noise: 'x'.repeat(64 * 1024) });
+  const server = await startTestServer({
+    script,
+    server: {
+      shutdownGraceMs: 20_000,
+      streamBufferBytes: 1 << 30,
+      streamBufferHardBytes: 1 << 30,
+      reasoningFields: 'reasoning',
+    },
+  });
+  const client = await slowPost(server.url, PATH, { ...QUESTION, stream: true });
+  await eventually(() => server.runner.ends.length === 1);
+  const closed = server.close();
+  client.resume();
+  await client.closed;
+  expect(client.text()).toContain('data: [DONE]');
+  await closed;
+});
+
+test.each(['/nowhere', '/v1/stream'])(
+  'a refused upgrade to %s whose client never ends its side holds up no stop',
+  async (path) => {
+    const server = await startTestServer();
+    const port = Number(new URL(server.url).port);
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+    // Without the key that a WebSocket has.
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n`);
+    socket.resume();
+    await once(socket, 'end');
+    await server.close();
+    socket.destroy();
+  },
+);
+
+test('a step of the loop that was ordered is not waited for', async () => {
+  let stepping = false;
+  const step = (): Promise<never> => {
+    stepping = true;
+    return new Promise(() => {});
+  };
+  const server = await startTestServer({
+    loop: () => ({ step }) as unknown as LoopControl,
+    server: { shutdownGraceMs: 600_000 },
+  });
+  const ordered = post(`${server.url}/admin/loop/step`, {});
+  await eventually(() => stepping);
+  const closed = server.close();
+  const answer = await ordered;
+  expect([answer.status, await answer.json()]).toMatchObject([503, { error: { code: 'shutting_down' } }]);
+  await closed;
 });

@@ -11,20 +11,29 @@ export interface SlowClient {
 }
 
 /** Sends a request and reads nothing until `resume`. */
-export function slowPost(url: string, path: string, body: unknown): Promise<SlowClient> {
+export const slowPost = (url: string, path: string, body: unknown): Promise<SlowClient> =>
+  slowSend(url, postBytes(path, body, 'connection: close'));
+
+/** A POST as it goes over the wire; several may follow each other on one connection. */
+export function postBytes(path: string, body: unknown, ...headers: readonly string[]): string {
   const text = JSON.stringify(body);
-  const { hostname, port } = new URL(url);
   const head = [
     `POST ${path} HTTP/1.1`,
     'host: test',
     'content-type: application/json',
     `content-length: ${Buffer.byteLength(text)}`,
-    'connection: close',
+    ...headers,
   ];
+  return `${head.join('\r\n')}\r\n\r\n${text}`;
+}
+
+/** Sends bytes and reads nothing until `resume`. */
+export function slowSend(url: string, bytes: string | Buffer): Promise<SlowClient> {
+  const { hostname, port } = new URL(url);
   return new Promise((resolve) => {
     const socket = createConnection({ host: hostname, port: Number(port) }, () => {
       socket.pause();
-      socket.write(`${head.join('\r\n')}\r\n\r\n${text}`);
+      socket.write(bytes);
       resolve(client(socket));
     });
     socket.on('error', () => {});

@@ -4,6 +4,7 @@ import { type RequestHandler, Router } from 'express';
 import { z } from 'zod';
 import { InvalidInputError, NotFoundError } from '../../errors.js';
 import type { LoopControl, LoopStatus, VersionReceipt } from '../../loop/index.js';
+import type { AtStop } from '../activity.js';
 import type { ServerContext } from '../context.js';
 import { identityOf, type KeyRing, requireKey, requireScope } from '../http/api-keys.js';
 import { readBody } from '../http/body.js';
@@ -35,13 +36,14 @@ export function adminRoutes(context: ServerContext, keys: KeyRing): Router {
   router.all(['/loop/versions', '/loop/versions/:version'], methodNotAllowed('GET'));
   const order = (
     act: (loop: LoopControl, order: Order, by: string) => Promise<LoopStatus>,
+    atStop: AtStop = 'finish',
   ): RequestHandler[] => [
     ...readBody(ORDER_BYTES),
     async (req, res) => {
       const loop = loopOf(context);
-      const work = context.activity.begin();
+      const work = context.activity.begin(atStop);
       try {
-        res.json(await act(loop, orderOf(req.body), identityOf(res).keyId));
+        res.json(await unlessAborted(act(loop, orderOf(req.body), identityOf(res).keyId), work.signal));
       } catch (error) {
         if (error instanceof NotFoundError) throw invalidField('version', error.message);
         if (error instanceof InvalidInputError) throw invalidField(null, error.message);
@@ -53,13 +55,21 @@ export function adminRoutes(context: ServerContext, keys: KeyRing): Router {
   ];
   router.post('/loop/pause', ...order((loop, { reason }, by) => loop.pause(reason ?? `paused by ${by}`, by)));
   router.post('/loop/resume', ...order((loop) => loop.resume()));
-  router.post('/loop/step', ...order((loop, _order, by) => loop.step(by)));
+  router.post('/loop/step', ...order((loop, _order, by) => loop.step(by), 'abort'));
   router.post(
     '/loop/rollback',
     ...order((loop, { reason, version }, by) => loop.rollback(reason ?? `rolled back by ${by}`, version, by)),
   );
-  router.all('/loop/:order', methodNotAllowed('POST'));
+  router.all(['/loop/pause', '/loop/resume', '/loop/step', '/loop/rollback'], methodNotAllowed('POST'));
   return router;
+}
+
+/** The order goes on; only its answer does not wait any longer. */
+function unlessAborted<T>(ordered: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = new Promise<never>((_resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
+  return Promise.race([ordered, aborted]);
 }
 
 function loopOf({ loop, loopTrouble }: ServerContext): LoopControl {

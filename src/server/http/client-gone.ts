@@ -1,12 +1,29 @@
-import type { Response } from 'express';
+// Clients that leave before their answer is out.
+
+import type { ServerResponse } from 'node:http';
 import type { Work } from '../activity.js';
 
 /**
- * Cancels work when its client leaves before the answer is out, also when it left while the body was parsed.
- * @returns a function that ends the watch
+ * Ties work to its answer: a client that leaves before it is written cancels the work, also one that left while the
+ * body was parsed, and the work lasts until all that was written is sent.
+ * @returns a function to call when the answer is written
  */
-export function cancelWhenGone(res: Response, work: Work): () => void {
+export function untilSent(res: ServerResponse, work: Work): () => void {
   res.once('close', work.cancel);
   if (res.destroyed) work.cancel();
-  return () => void res.off('close', work.cancel);
+  return () => {
+    res.off('close', work.cancel);
+    if (res.destroyed) work.end();
+    else res.once('close', work.end);
+  };
+}
+
+/**
+ * Ends an answer and its connection. Node.js says nothing to one that still waits for its turn on the connection, since
+ * that has no socket yet.
+ */
+export function hangUp(res: ServerResponse): void {
+  const isQueued = res.socket === null;
+  res.destroy();
+  if (isQueued) res.emit('close');
 }

@@ -5,6 +5,8 @@ import { SearchloopError } from '../../errors.js';
 import type { Logger } from '../../telemetry/index.js';
 import { type ErrorAnswer, errorAnswer, isServerFault } from '../openai/error-body.js';
 import { RequestError } from '../openai/request-error.js';
+import { hangUp } from './client-gone.js';
+import { letGo } from './let-go.js';
 import { loggerOf } from './request-id.js';
 
 export function notFound(): RequestHandler {
@@ -25,14 +27,15 @@ export function methodNotAllowed(...methods: readonly string[]): RequestHandler 
 
 export function errorHandler(): ErrorRequestHandler {
   // Express tells error handlers by their four parameters.
-  return (thrown: unknown, _req, res, _next) => {
+  return async (thrown: unknown, req, res, _next) => {
     // Nobody is left to answer; the request's own log line says that it is not complete.
     if (res.destroyed || res.closed) return;
     const error = known(thrown);
     const answer = errorAnswer(error);
     noteError(loggerOf(res), answer, error);
-    if (res.headersSent) res.destroy();
-    else sendError(res, answer);
+    if (res.headersSent) return hangUp(res);
+    await letGo(req);
+    sendError(res, answer);
   };
 }
 

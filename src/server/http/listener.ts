@@ -12,6 +12,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { errorAnswer } from '../openai/error-body.js';
 import { RequestError } from '../openai/request-error.js';
+import { hangUp } from './client-gone.js';
 import { rawErrorResponse } from './raw-response.js';
 import { requestIdOf } from './request-id.js';
 
@@ -25,14 +26,25 @@ export type UpgradeListener = (req: IncomingMessage, socket: Duplex, head: Buffe
 
 export function createListener(app: RequestListener, onWebSocket: UpgradeListener): Server {
   const unanswered = new WeakMap<Duplex, Set<ServerResponse>>();
+  const openOn = (socket: Duplex): Set<ServerResponse> => {
+    const known = unanswered.get(socket);
+    if (known !== undefined) return known;
+    const open = new Set<ServerResponse>();
+    unanswered.set(socket, open);
+    socket.once('close', () => [...open].forEach(hangUp));
+    return open;
+  };
   const answer: RequestListener = (req, res) => {
-    const open = unanswered.get(req.socket) ?? new Set();
-    unanswered.set(req.socket, open.add(res));
+    const open = openOn(req.socket).add(res);
     res.once('close', () => open.delete(res));
     if (req.headers.host !== undefined || req.httpVersion === '1.0') app(req, res);
     else {
       const { status, body } = errorAnswer(new RequestError('invalid_request', 'expected the header "Host"'));
-      res.writeHead(status, { 'content-type': 'application/json; charset=utf-8', connection: 'close' });
+      res.writeHead(status, {
+        'content-type': 'application/json; charset=utf-8',
+        'x-request-id': requestIdOf(req.headers['x-request-id']),
+        connection: 'close',
+      });
       res.end(JSON.stringify(body));
     }
   };
@@ -40,16 +52,32 @@ export function createListener(app: RequestListener, onWebSocket: UpgradeListene
   const http = createServer({ requireHostHeader: false, keepAliveTimeout: REST_MS }, answer);
   http.on('checkExpectation', answer);
   http.on('upgrade', async (req, socket, head) => {
-    socket.on('error', () => socket.destroy());
+    const onError = (): void => void socket.destroy();
+    socket.on('error', onError);
     // Requests may be sent without waiting: answers that are still to come go out first.
-    const open = [...(unanswered.get(socket) ?? [])];
-    await Promise.all(open.map((res) => new Promise((resolve) => res.once('close', resolve))));
+    await answered(socket, openOn(socket));
     if (socket.destroyed) return;
+    socket.off('error', onError);
     if (/(^|,)\s*websocket\s*(,|$)/i.test(req.headers.upgrade ?? '')) onWebSocket(req, socket, head);
     else handBack(http, req, socket, head);
   });
   http.on('clientError', answerClientError);
   return http;
+}
+
+/**
+ * Resolves when the open answers of a connection are out. At an upgrade Node.js lets go of the socket, so what it tells
+ * is passed on to them here.
+ */
+async function answered(socket: Duplex, open: ReadonlySet<ServerResponse>): Promise<void> {
+  const passOn = (event: 'drain' | 'timeout') => (): void => {
+    for (const res of open) if (res.socket === socket) res.emit(event);
+  };
+  const onDrain = passOn('drain');
+  const onTimeout = passOn('timeout');
+  socket.on('drain', onDrain).on('timeout', onTimeout);
+  await Promise.all([...open].map((res) => new Promise((resolve) => res.once('close', resolve))));
+  socket.off('drain', onDrain).off('timeout', onTimeout);
 }
 
 /**

@@ -16,8 +16,6 @@ const UNPACKERS: Readonly<Record<string, () => Transform>> = {
 
 /** Bytes put together in one go: new memory is slow at its first touch. */
 const JOINED_AT_ONCE = 1 << 20;
-/** Time for the rest of a refused body: many clients read no answer before they have sent all. */
-const LINGER_MS = 1000;
 
 /**
  * @returns the whole body, in memory of its own
@@ -29,28 +27,11 @@ export async function readBytes(req: IncomingMessage, limitBytes: number): Promi
   const unpack = Object.hasOwn(UNPACKERS, encoding) ? UNPACKERS[encoding] : undefined;
   if (unpack === undefined && encoding !== 'identity' && encoding !== '')
     throw new RequestError('unsupported_media_type', 'expected a body that is plain, gzip, deflate or br');
-  try {
-    if (Number(req.headers['content-length'] ?? 0) > limitBytes) throw tooLarge(limitBytes);
-    const chunks = await (unpack === undefined
-      ? collect(req, req, limitBytes)
-      : collectUnpacked(req, unpack(), limitBytes));
-    return await join(chunks);
-  } catch (error) {
-    await letGo(req);
-    throw error;
-  }
-}
-
-/** Reads the rest of a body for nothing, for a while. */
-async function letGo(req: IncomingMessage): Promise<void> {
-  if (req.readableEnded || req.destroyed) return;
-  let timer: NodeJS.Timeout | undefined;
-  await new Promise<void>((resolve) => {
-    req.once('end', resolve).once('close', resolve);
-    timer = setTimeout(resolve, LINGER_MS);
-    req.resume();
-  });
-  clearTimeout(timer);
+  if (Number(req.headers['content-length'] ?? 0) > limitBytes) throw tooLarge(limitBytes);
+  const chunks = await (unpack === undefined
+    ? collect(req, req, limitBytes)
+    : collectUnpacked(req, unpack(), limitBytes));
+  return await join(chunks);
 }
 
 async function collectUnpacked(

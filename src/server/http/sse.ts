@@ -4,6 +4,7 @@
 import type { Response } from 'express';
 import { CancelledError } from '../../errors.js';
 import { isHeavy, jsonInTurns } from '../json/pieces.js';
+import { hangUp } from './client-gone.js';
 
 export interface SseOptions {
   readonly bufferBytes: number;
@@ -59,7 +60,7 @@ export function createSse(res: Response, options: SseOptions): SseStream {
       const flowing = res.write(text);
       if (flowing || res.writableLength < options.bufferBytes) return;
       const parts = Math.ceil(res.writableLength / options.bufferBytes);
-      const slow = setTimeout(() => res.destroy(), parts * options.slowReaderTimeoutMs);
+      const slow = setTimeout(() => hangUp(res), parts * options.slowReaderTimeoutMs);
       await drained(res).finally(() => clearTimeout(slow));
     },
     end() {
@@ -79,8 +80,13 @@ async function linesInTurns(events: readonly unknown[]): Promise<string> {
   return text;
 }
 
-/** Resolves when all written bytes went out. */
+/**
+ * Resolves when all written bytes went out.
+ * @throws {CancelledError} the client is gone
+ */
 export async function drained(res: Response): Promise<void> {
+  // A `close` that has been does not come again.
+  if (res.destroyed || res.closed) throw new CancelledError('the client went away');
   await new Promise<void>((resolve, reject) => {
     const onDrain = (): void => {
       res.off('close', onClose);

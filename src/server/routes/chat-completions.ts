@@ -7,7 +7,7 @@ import { type ChatCompletion, createCompletion } from '../answers/completion.js'
 import type { ServerContext } from '../context.js';
 import { identityOf } from '../http/api-keys.js';
 import { parseBody } from '../http/body.js';
-import { cancelWhenGone } from '../http/client-gone.js';
+import { untilSent } from '../http/client-gone.js';
 import { noteError } from '../http/errors.js';
 import { loggerOf } from '../http/request-id.js';
 import { sendJson } from '../http/send-json.js';
@@ -22,7 +22,7 @@ export function chatCompletions(context: ServerContext): RequestHandler {
     const startedAt = performance.now();
     const body = await parseBody(req, 'chat', context.bodies);
     const work = context.activity.begin();
-    const unwatch = cancelWhenGone(res, work);
+    const written = untilSent(res, work);
     try {
       const run = startChat(context, body, work.signal, identityOf(res));
       // A rollout keeps to the version that it was promised while that is loaded.
@@ -39,8 +39,7 @@ export function chatCompletions(context: ServerContext): RequestHandler {
       // The error of an aborted run says that it was aborted; the signal says why.
       throw work.signal.aborted ? work.signal.reason : error;
     } finally {
-      unwatch();
-      work.end();
+      written();
     }
   };
 }

@@ -4,7 +4,7 @@ import type { RequestHandler } from 'express';
 import type { Passage, Retriever } from '../../retrieval/index.js';
 import { requireIndex, type ServerContext } from '../context.js';
 import { parseBody } from '../http/body.js';
-import { cancelWhenGone } from '../http/client-gone.js';
+import { untilSent } from '../http/client-gone.js';
 import { sendPieces } from '../http/send-json.js';
 import { jsonPieces } from '../json/pieces.js';
 import { rowOf } from '../retrieve/answer.js';
@@ -20,7 +20,7 @@ export function retrieve(context: ServerContext): RequestHandler {
   return async (req, res) => {
     const body = await parseBody(req, 'retrieve', context.bodies);
     const work = context.activity.begin();
-    const unwatch = cancelWhenGone(res, work);
+    const written = untilSent(res, work);
     try {
       const retriever = requireIndex(context.parts);
       const rows = await searchAll(retriever, body.queries, body.topk, work.signal);
@@ -29,8 +29,7 @@ export function retrieve(context: ServerContext): RequestHandler {
     } catch (error) {
       throw work.signal.aborted ? work.signal.reason : error;
     } finally {
-      unwatch();
-      work.end();
+      written();
     }
   };
 }

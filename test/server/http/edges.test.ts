@@ -1,12 +1,18 @@
 // What is not a proper request still gets the JSON envelope, an id, and leaves the server alive.
 
-import { connect } from 'node:net';
+import type { IncomingMessage, Server } from 'node:http';
+import { connect, Server as NetServer } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { post, QUESTION, startTestServer, type TestServer } from '../../support/test-server.js';
 
 let server: TestServer;
+/** What listens inside of it. */
+let http: Server;
 beforeAll(async () => {
+  const listen = jest.spyOn(NetServer.prototype, 'listen');
   server = await startTestServer({ server: { bodyLimitBytes: 200_000 } });
+  http = listen.mock.contexts[0] as Server;
+  listen.mockRestore();
 });
 afterAll(() => server.close());
 
@@ -34,6 +40,7 @@ test.each([
   '/v1',
   '/v1/nothing',
   '/v1/chat/completions/x',
+  '/admin/loop/banana',
   '/V1/none',
   `/${'x'.repeat(3000)}`,
 ])('no route %s', async (path) => expectError(await send({}, path), 404, 'not_found'));
@@ -45,6 +52,7 @@ test.each([
   ['PUT', '/retrieve', 'POST'],
   ['POST', '/healthz', 'GET'],
   ['POST', '/v1/stream', 'GET'],
+  ['GET', '/admin/loop/pause', 'POST'],
 ])('wrong method %s %s', async (method, path, allow) => {
   const response = await send({ method }, path);
   expect(response.headers.get('allow')).toBe(allow);
@@ -132,9 +140,9 @@ test('a sane request id comes back; an odd one is replaced', async () => {
 });
 
 /** Sends bytes as they are and reads all that comes back. */
-function raw(bytes: string | Buffer): Promise<string> {
+function raw(bytes: string | Buffer, url = server.url): Promise<string> {
   return new Promise((resolve, reject) => {
-    const socket = connect(Number(new URL(server.url).port), '127.0.0.1', () => socket.write(bytes));
+    const socket = connect(Number(new URL(url).port), '127.0.0.1', () => socket.write(bytes));
     let text = '';
     socket.on('data', (data) => {
       text += data;
@@ -169,8 +177,17 @@ test('a body without end is answered before its end', async () => {
 
 test('a client that sends all before it reads gets its refusal, also where its connection is to be closed', async () => {
   const length = 5_000_000;
-  const head = `POST /retrieve HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: ${length}\r\n\r\n`;
-  expect(await raw(head + 'x'.repeat(length))).toMatch(/^HTTP\/1.1 413 /);
+  const sent = (line: string): string =>
+    `${line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: ${length}\r\n\r\n${'x'.repeat(length)}`;
+  const locked = await startTestServer({ server: { apiKeys: ['key'] } });
+  try {
+    expect(await raw(sent('POST /retrieve'))).toMatch(/^HTTP\/1.1 413 /);
+    expect(await raw(sent('POST /nowhere'))).toMatch(/^HTTP\/1.1 404 /);
+    expect(await raw(sent('PUT /retrieve'))).toMatch(/^HTTP\/1.1 405 /);
+    expect(await raw(sent('POST /retrieve'), locked.url)).toMatch(/^HTTP\/1.1 401 /);
+  } finally {
+    await locked.close();
+  }
 });
 
 test('a body that is not what its coding says', async () => {
@@ -191,9 +208,15 @@ test('the wish for another protocol is passed over, as Java clients send it with
   const wish = ['Host: x', 'Upgrade: h2c', 'HTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA'];
   const one = request(...wish, 'Connection: Upgrade, HTTP2-Settings');
   const last = request(...wish, 'Connection: close, Upgrade, HTTP2-Settings');
-  const text = await raw(one + one + last);
-  expect(text.match(/HTTP\/1.1 200 OK/g)).toHaveLength(3);
-  expect(text.match(/"content":"Paris"/g)).toHaveLength(3);
+  const listeners: number[] = [];
+  const count = ({ socket }: IncomingMessage): unknown => listeners.push(socket.listenerCount('error'));
+  http.on('request', count);
+  const text = await raw(one.repeat(14) + last);
+  http.off('request', count);
+  expect(text.match(/HTTP\/1.1 200 OK/g)).toHaveLength(15);
+  expect(text.match(/"content":"Paris"/g)).toHaveLength(15);
+  // Nothing stays behind on a connection that goes on.
+  expect(listeners.at(-1)).toBe(listeners[0]);
 });
 
 test('a WebSocket that is asked for behind an unanswered question opens after its answer', async () => {
@@ -215,9 +238,18 @@ test('a WebSocket that is asked for behind an unanswered question opens after it
 
 test('a missing host and an odd expectation', async () => {
   const [head, body] = (await raw(request('Connection: close'))).split('\r\n\r\n');
-  expect(head).toMatch(/^HTTP\/1.1 400 /);
+  expect(head).toMatch(/^HTTP\/1.1 400 [\s\S]*x-request-id: req_/);
   expect(body).toContain('expected the header \\"Host\\"');
   expect(await raw(request('Host: x', 'Expect: banana', 'Connection: close'))).toMatch(/^HTTP\/1.1 200 /);
+});
+
+test('a connection that cannot be taken is logged', () => {
+  const error = Object.assign(new Error('accept EMFILE'), { code: 'EMFILE' });
+  expect(() => http.emit('error', error)).not.toThrow();
+  expect(server.logs.at(-1)).toMatchObject({
+    msg: 'a connection could not be taken',
+    err: { code: 'EMFILE' },
+  });
 });
 
 test('the server is still there', async () => expect((await post(chatUrl(), QUESTION)).status).toBe(200));

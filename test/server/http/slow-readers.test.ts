@@ -2,7 +2,7 @@
 
 import { eventually } from '../../support/eventually.js';
 import type { Script } from '../../support/scripted-runner.js';
-import { slowPost } from '../../support/slow-client.js';
+import { postBytes, slowPost, slowSend } from '../../support/slow-client.js';
 import { post, QUESTION, startTestServer, type TestServer } from '../../support/test-server.js';
 
 const PATH = '/v1/chat/completions';
@@ -95,4 +95,49 @@ test('a client that vanishes ends its rollout', async () => {
     await eventually(() => server.runner.running === 0);
   }
   expect(server.runner.ends).toEqual(['stopped', 'stopped']);
+});
+
+const stuck: Script = () => [{ answer: 'a' }, { until: new Promise(() => {}) }];
+const streamed = (fields: object = {}): string => postBytes(PATH, { ...QUESTION, stream: true, ...fields });
+
+test('a client that vanishes ends also the rollouts whose answers were to follow on its connection', async () => {
+  server = await startTestServer({ script: stuck });
+  const client = await slowSend(server.url, streamed() + streamed());
+  await eventually(() => server.runner.running === 2);
+  client.socket.destroy();
+  await eventually(() => server.runner.running === 0);
+  expect(server.runner.ends).toEqual(['stopped', 'stopped']);
+});
+
+test('an answer that waits too long for its turn on its connection gives its place up', async () => {
+  server = await startTestServer({
+    script: (request, choice) => (request.seed === 1 ? stuck : long)(request, choice),
+    server: { slowReaderTimeoutMs: 1000, streamBufferBytes: TEXT.length },
+  });
+  const client = await slowSend(server.url, streamed({ seed: 1 }) + streamed());
+  await eventually(() => server.runner.ends.length === 1);
+  expect([server.runner.ends, server.runner.running]).toEqual([['stopped'], 1]);
+  client.socket.destroy();
+  await eventually(() => server.runner.running === 0);
+});
+
+test('a WebSocket that is asked for behind a long answer holds it up nowhere', async () => {
+  server = await startTestServer({
+    script: () => Array(20).fill({ noise: TEXT }),
+    server: { streamBufferBytes: 1024 },
+  });
+  const upgrade = [
+    'GET /v1/stream HTTP/1.1',
+    'Host: x',
+    'Connection: upgrade',
+    'Upgrade: websocket',
+    'Sec-WebSocket-Version: 13',
+    'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+  ].join('\r\n');
+  // A close frame, masked with zeros: the server answers it and hangs up.
+  const close = '\x88\x80\0\0\0\0';
+  const client = await slowSend(server.url, Buffer.from(`${streamed()}${upgrade}\r\n\r\n${close}`, 'latin1'));
+  client.resume();
+  await client.closed;
+  expect(client.text()).toMatch(/data: \[DONE\][\s\S]*HTTP\/1.1 101 /);
 });

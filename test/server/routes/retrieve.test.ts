@@ -1,6 +1,7 @@
 import { RetrievalError } from '../../../src/errors.js';
 import type { Retriever } from '../../../src/retrieval/index.js';
 import { eventually } from '../../support/eventually.js';
+import { slowPost } from '../../support/slow-client.js';
 import {
   echoRetriever,
   post,
@@ -102,6 +103,21 @@ test('a client that leaves stops the search', async () => {
   setTimeout(() => controller.abort(), 50);
   await expect(answer).rejects.toThrow();
   await eventually(() => stopped);
+});
+
+test('a client that left before its answer was there holds up no stop', async () => {
+  const echo = echoRetriever();
+  let searching = false;
+  const search: Retriever['search'] = async (queries, k, options) => {
+    searching = true;
+    await new Promise((resolve) => options?.signal?.addEventListener('abort', resolve));
+    return echo.search(queries, k, options);
+  };
+  await start({ retriever: echoRetriever(search), server: { shutdownGraceMs: 600_000 } });
+  const client = await slowPost(server.url, '/retrieve', { queries: ['a'] });
+  await eventually(() => searching);
+  client.socket.destroy();
+  await server.close();
 });
 
 test('the route can be switched off', async () => {
