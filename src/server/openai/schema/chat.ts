@@ -55,14 +55,20 @@ const seed = z
   .number()
   .refine((value) => Number.isInteger(value) && Math.abs(value) <= LARGEST_SEED, 'expected a 64-bit integer');
 
-const MOST_GOLDS = 64;
+/** Sets of questions name all aliases of an answer, more than a hundred at times. */
+const MOST_GOLDS = 512;
 const LONGEST_GOLD = 4096;
+const LONGEST_GOLDS = 64 * LONGEST_GOLD;
 
 /** Gold answers of a question, as chat requests and feedback give them. */
 export const goldAnswers = z
   .array(z.string().min(1).max(LONGEST_GOLD).transform(wellFormed))
   .min(1)
-  .max(MOST_GOLDS);
+  .max(MOST_GOLDS)
+  .refine(
+    (golds) => golds.reduce((sum, { length }) => sum + length, 0) <= LONGEST_GOLDS,
+    `expected at most ${LONGEST_GOLDS} characters in all`,
+  );
 
 /** Names a person; clients send what they like, so what is no name is ignored. */
 const person = z
