@@ -35,7 +35,7 @@ serveWorker<EngineMethods, EngineStart, EngineEvents>(async ({ graphs, tokenizer
     methods: {
       describe: () => ({ onnxruntimeVersion: runtime.version }),
       commands: (commands) => core.accept(commands),
-      addAdapter: (adapter) => adapters.add(adapter),
+      addAdapter: (adapter) => core.addAdapter(adapter),
       dropAdapter: ({ version }) => core.dropAdapter(version),
       profile: () => core.profile,
     },

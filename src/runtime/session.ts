@@ -72,7 +72,7 @@ export interface Binding {
   /**
    * Runs with what is bound. With the C API the outputs are written in place. The calling thread is blocked
    * until the end: give way to its messages (`setImmediate`) between runs. With a runner that one's thread is blocked
-   * instead; nothing of the binding may change or close until the run has ended.
+   * instead, and the fallback blocks no thread; nothing of the binding may change or close until the run has ended.
    * @throws {RuntimeError} with onnxruntime's message
    * @throws {CancelledError} after a request to terminate
    */

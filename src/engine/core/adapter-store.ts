@@ -32,6 +32,11 @@ export class AdapterStore {
     this.#combined = this.#combined.filter(({ places }) => !places.has(version));
   }
 
+  /** All that is kept. */
+  get layouts(): ReadonlySet<AdapterLayout> {
+    return new Set([...this.#single.values(), ...this.#combined].map(({ layout }) => layout));
+  }
+
   has(version: string): boolean {
     return this.#single.has(version);
   }

@@ -137,7 +137,7 @@ export class DecodeStep {
   }
 
   #compose(size: number): void {
-    const { settings, adapters } = this.state;
+    const { settings, adapters, model } = this.state;
     const { first } = this.window;
     this.#madeWindow.first = first;
     this.#madeWindow.last = this.window.last;
@@ -150,6 +150,8 @@ export class DecodeStep {
     this.#adapters = null;
     if (versions.size === 0) return;
     const { layout, places } = adapters.combination([...versions]);
+    // A set that the store let go of for this one would live on in bindings.
+    if (versions.size > 1) model.releaseAdapters(adapters.layouts);
     this.#adapters = {
       layout,
       rows: sequences.map((item) => places.get(item?.version ?? BASE_VERSION) ?? null),

@@ -3,7 +3,7 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Tokenizer } from '../../tokenizer/index.js';
-import { BASE_VERSION, type Command, type EngineProfile } from '../messages.js';
+import { BASE_VERSION, type Command, type EngineProfile, type ReadAdapter } from '../messages.js';
 import { type CoreParts, CoreState } from './core-state.js';
 import { DecodeStep } from './decode-step.js';
 import { Prefill } from './prefill.js';
@@ -15,13 +15,19 @@ export interface CoreOptions extends CoreParts {
   readonly eosTokenIds: readonly number[];
 }
 
+/** What takes effect before the next step, in the order in which it came: a run may be under way when it comes. */
+type Order =
+  | Command
+  | { readonly kind: 'addAdapter'; readonly adapter: ReadAdapter }
+  | { readonly kind: 'dropAdapter'; readonly version: string };
+
 export class EngineCore {
   readonly #state: CoreState;
   readonly #prefill: Prefill;
   readonly #decode: DecodeStep;
   readonly #tokenizer: Tokenizer;
   readonly #eosTokenIds: readonly number[];
-  #inbox: Command[] = [];
+  #inbox: Order[] = [];
   #wake: () => void = () => {};
   #stopped = false;
 
@@ -39,17 +45,20 @@ export class EngineCore {
 
   /** Commands take effect before the next step. */
   accept(commands: readonly Command[]): void {
-    for (const command of commands) this.#inbox.push(command);
-    this.#wake();
+    this.#take(commands);
   }
 
-  /** Forgets an adapter version that no sequence uses any more, with all that was made from it. */
+  /** Takes effect before the next step, as commands do. */
+  addAdapter(adapter: ReadAdapter): void {
+    this.#take([{ kind: 'addAdapter', adapter }]);
+  }
+
+  /**
+   * Forgets an adapter version that no sequence uses any more once earlier commands took effect, with all that was made
+   * from it.
+   */
   dropAdapter(version: string): void {
-    const { adapters, pool, model } = this.#state;
-    adapters.drop(version);
-    pool.forget(version);
-    this.#decode.reset();
-    model.releaseAdapters();
+    this.#take([{ kind: 'dropAdapter', version }]);
   }
 
   /** Runs until {@link stop}. Gives way to the thread's messages between steps. */
@@ -71,10 +80,10 @@ export class EngineCore {
 
   /** One round: commands, prompts, one decode step. @returns false when there was nothing to run */
   async tick(): Promise<boolean> {
-    const commands = this.#inbox;
-    if (commands.length > 0) {
+    const orders = this.#inbox;
+    if (orders.length > 0) {
       this.#inbox = [];
-      for (const command of commands) this.#obey(command);
+      for (const order of orders) this.#obey(order);
     }
     const { outbox } = this.#state;
     const prefilled = await this.#prefill.run(this.#decode.window);
@@ -84,7 +93,26 @@ export class EngineCore {
     return prefilled || decoded;
   }
 
-  #obey(command: Command): void {
+  #take(orders: readonly Order[]): void {
+    for (const order of orders) this.#inbox.push(order);
+    this.#wake();
+  }
+
+  #obey(order: Order): void {
+    if (order.kind === 'addAdapter') this.#state.adapters.add(order.adapter);
+    else if (order.kind === 'dropAdapter') this.#drop(order.version);
+    else this.#command(order);
+  }
+
+  #drop(version: string): void {
+    const { adapters, pool, model } = this.#state;
+    adapters.drop(version);
+    pool.forget(version);
+    this.#decode.reset();
+    model.releaseAdapters(adapters.layouts);
+  }
+
+  #command(command: Command): void {
     const state = this.#state;
     if (command.kind === 'open') {
       const { sequence: id, version, seed, maxLength, slot } = command;

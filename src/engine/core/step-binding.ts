@@ -115,6 +115,11 @@ export class StepBinding {
     this.#adapters = adapters;
   }
 
+  /** Of the last run; null before it, and without adapters. */
+  get layout(): AdapterLayout | null {
+    return this.#adapters?.layout ?? null;
+  }
+
   run(): Promise<void> {
     return this.#binding.run();
   }

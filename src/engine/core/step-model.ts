@@ -169,9 +169,9 @@ export class StepModel {
     await step.run();
   }
 
-  /** Lets go of all bound adapter weights. */
-  releaseAdapters(): void {
-    for (const sessions of this.#all) sessions.releaseAdapters();
+  /** Lets go of bound adapter weights but for these. */
+  releaseAdapters(kept: ReadonlySet<AdapterLayout>): void {
+    for (const sessions of this.#all) sessions.releaseAdapters(kept);
   }
 
   close(): void {

@@ -1,6 +1,6 @@
 // The step graph with and without adapters over one memory, and bindings for the windows that were used lately.
 
-import type { StepFiles } from '../../model/index.js';
+import type { AdapterLayout, StepFiles } from '../../model/index.js';
 import type { InferenceSession, OnnxRuntime, SessionOptions } from '../../runtime/index.js';
 import { StepBinding, type StepMemory } from './step-binding.js';
 
@@ -55,10 +55,10 @@ export class StepSessions {
     return found;
   }
 
-  /** Lets go of all bound adapter weights. */
-  releaseAdapters(): void {
+  /** Lets go of bound adapter weights but for these. Not within a run. */
+  releaseAdapters(kept: ReadonlySet<AdapterLayout>): void {
     for (const [key, binding] of this.#bindings) {
-      if ((key & 1) === 0) continue;
+      if (binding.layout === null || kept.has(binding.layout)) continue;
       binding.close();
       this.#bindings.delete(key);
     }

@@ -113,6 +113,7 @@ function createBinding(ort: Ort, session: NodeSession, sessionOpen: () => boolea
     const results = await session.run(feeds, [...outputs.keys()]).catch((cause: Error) => {
       throw new RuntimeError(`onnxruntime: ${cause.message}`, { cause });
     });
+    if (!open) throw new RuntimeError('binding was closed during its run');
     for (const [name, view] of outputs) copyOut(name, results[name] as Tensor, view);
   }
 

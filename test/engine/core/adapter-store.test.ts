@@ -1,4 +1,5 @@
 import { AdapterStore } from '../../../src/engine/core/adapter-store.js';
+import { readLaidOut } from '../../../src/engine/core/read-adapter.js';
 import { layOutAdapters, readAdapter } from '../../../src/model/index.js';
 import { fixture } from '../../support/fixtures.js';
 import { loadAdapter, tinyModel } from '../support/tiny-models.js';
@@ -34,6 +35,23 @@ test('several versions share a layout that was made before, in whatever order th
   expect(() => adapters.combination([critic])).toThrow(critic);
   await loadAdapter({ adapters }, folderOf('critic'));
   expect(adapters.combination([policy, critic])).not.toBe(both);
+});
+
+test('layouts of three sets are kept beside those of single versions', async () => {
+  const { adapters, config, policy, critic } = await store();
+  const copied = readLaidOut(folderOf('policy'), config, 64);
+  for (const version of ['x', 'y']) adapters.add({ ...copied, version });
+  const versions = [policy, critic, 'x', 'y'];
+  const sets = [
+    [0, 1],
+    [0, 2],
+    [0, 3],
+    [1, 2],
+  ].map((pair) => adapters.combination(pair.map((i) => versions[i] as string)));
+  const single = versions.map((version) => adapters.combination([version]).layout);
+  const kept = [...single, ...sets.slice(1).map(({ layout }) => layout)];
+  expect(adapters.layouts.size).toBe(kept.length);
+  expect(kept.every((layout) => adapters.layouts.has(layout))).toBe(true);
 });
 
 test('versions put together afterwards lie as if they had been laid out together', async () => {

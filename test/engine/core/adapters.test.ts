@@ -1,10 +1,19 @@
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { readLaidOut } from '../../../src/engine/core/read-adapter.js';
 import { FileFormatError, InvalidInputError } from '../../../src/errors.js';
+import { type Binding, type OnnxRuntime, openRuntime } from '../../../src/runtime/index.js';
 import { openWeights, writeSafetensors } from '../../../src/weights/index.js';
 import { fixture, readJson } from '../../support/fixtures.js';
-import { ask, loadAdapter, openCore, type SteppedCore, turnOptions } from '../support/tiny-models.js';
+import {
+  ask,
+  loadAdapter,
+  openCore,
+  type SteppedCore,
+  tinyModel,
+  turnOptions,
+} from '../support/tiny-models.js';
 
 const POLICY = fixture('lora', 'tiny-llama', 'policy');
 const CRITIC = fixture('lora', 'tiny-llama', 'critic');
@@ -131,6 +140,99 @@ test('a dropped version leaves nothing behind; a sequence that still asks for it
   await stepped.settle();
   expect(stepped.core.profile.sharedTokens).toBe(0);
   expect(stepped.heard(3).ids).toEqual(stepped.heard(1).ids);
+});
+
+describe('a version that is dropped while a run is under way', () => {
+  /** Runs of the binding block no thread: what comes before this resolves comes in the middle of one. */
+  const withinRun = () => new Promise<void>((resolve) => process.nextTick(resolve));
+
+  test.each(['step', 'prompt'])(
+    'within a %s: after the close before it, and nobody else is harmed',
+    async (kind) => {
+      const cold = [await alone(prompt, CRITIC), await alone(prompt.slice(4), null)];
+      const stepped = await openCore({}, undefined, await openRuntime('binding'));
+      const policy = await loadAdapter(stepped, POLICY);
+      const critic = await loadAdapter(stepped, CRITIC);
+      stepped.send(
+        ...ask(1, prompt, greedy, { version: policy }),
+        ...ask(2, prompt, greedy, { version: critic }),
+      );
+      while ([1, 2].some((id) => stepped.heard(id).ids.length === 0)) await stepped.tick();
+      if (kind === 'prompt') stepped.send(...ask(3, prompt.slice(4), greedy));
+      const round = stepped.tick();
+      await withinRun();
+      stepped.send({ kind: 'close', sequence: 1 });
+      stepped.core.dropAdapter(policy);
+      await round;
+      await stepped.settle();
+      expect(stepped.adapters.has(policy)).toBe(false);
+      expectSame(stepped.heard(2), cold[0] as (typeof cold)[0]);
+      if (kind === 'prompt') expectSame(stepped.heard(3), cold[1] as (typeof cold)[0]);
+    },
+  );
+
+  test('and loaded again before the next round, it is there', async () => {
+    const cold = await alone(prompt, POLICY);
+    const stepped = await openCore();
+    const version = await loadAdapter(stepped, POLICY);
+    stepped.core.dropAdapter(version);
+    stepped.core.addAdapter(readLaidOut(POLICY, (await tinyModel()).graphs.config, 64));
+    stepped.send(...ask(1, prompt, greedy, { version }));
+    await stepped.settle();
+    expectSame(stepped.heard(1), cold);
+  });
+});
+
+/** Notes what each open binding has as `input`. */
+function noting(runtime: OnnxRuntime, input: string, held: Map<Binding, unknown>): OnnxRuntime {
+  const noted = (binding: Binding): Binding => ({
+    ...binding,
+    bindInput(name, view) {
+      if (name === input) held.set(binding, view.data);
+      binding.bindInput(name, view);
+    },
+    close() {
+      held.delete(binding);
+      binding.close();
+    },
+  });
+  return {
+    ...runtime,
+    async openSession(file, options) {
+      const session = await runtime.openSession(file, options);
+      return { ...session, createBinding: () => noted(session.createBinding()) };
+    },
+  };
+}
+
+test('no binding holds on to weights that the store let go of', async () => {
+  const held = new Map<Binding, unknown>();
+  const input = 'lora.0.o.a';
+  const stepped = await openCore({ maxSequences: 8 }, undefined, noting(await openRuntime(), input, held));
+  const copied = readLaidOut(POLICY, (await tinyModel()).graphs.config, 64);
+  const versions = [0, 1, 2, 3, 4, 5, 6].map((i) => `copy-${i}`);
+  for (const version of versions) stepped.adapters.add({ ...copied, version });
+  const stale = () => {
+    const kept = new Set<unknown>([...stepped.adapters.layouts].map(({ inputs }) => inputs[input]?.data));
+    return [...held.values()].filter((data) => !kept.has(data)).length;
+  };
+  let next = 0;
+  // Each pair among fewer of the base model than the one before, so that a wider window's binding stays with that one.
+  for (const [i, version] of versions.slice(1).entries()) {
+    const company = ['copy-0', version, ...Array<string>(6 - i).fill('base')];
+    const ids = company.map((adapter) => {
+      stepped.send(...ask(next, prompt, greedy, { version: adapter }));
+      return next++;
+    });
+    await stepped.settle();
+    for (const sequence of ids) stepped.send({ kind: 'close', sequence });
+    await stepped.settle();
+  }
+  expect(held.size).toBeGreaterThan(0);
+  expect(stale()).toBe(0);
+  stepped.core.dropAdapter('copy-0');
+  await stepped.tick();
+  expect(stale()).toBe(0);
 });
 
 test('an adapter with NaN, infinity or an absurd weight is refused when it is loaded', async () => {

@@ -26,7 +26,7 @@ import {
   type EngineGraphs,
   type GraphPrecision,
 } from '../../../src/model/index.js';
-import { openRuntime } from '../../../src/runtime/index.js';
+import { type OnnxRuntime, openRuntime } from '../../../src/runtime/index.js';
 import { createTokenizer, type TokenizerSource } from '../../../src/tokenizer/index.js';
 import { openWeights } from '../../../src/weights/index.js';
 import { fixture, readJson } from '../../support/fixtures.js';
@@ -150,10 +150,11 @@ export interface SteppedCore {
 export async function openCore(
   settings: Partial<EngineSettings> = {},
   model?: TinyModel,
+  runtime?: OnnxRuntime,
 ): Promise<SteppedCore> {
   const { graphs, tokenizer } = model ?? (await tinyModel());
   const all = tinySettings(settings);
-  const step = await openStepModel(await openRuntime(), {
+  const step = await openStepModel(runtime ?? (await openRuntime()), {
     graphs,
     slots: all.maxSequences,
     capacity: all.maxSequenceTokens,

@@ -199,6 +199,17 @@ describe.each<RuntimeKind>(['c-api', 'binding'])('%s', (kind) => {
   });
 });
 
+test('a run of the fallback whose binding is closed meanwhile says so', async () => {
+  const session = await (await openRuntime('binding')).openSession(double, { threads: 1 });
+  const binding = session.createBinding();
+  binding.bindInput('x', allocate('float32', [1, 4]));
+  binding.bindOutput('y', allocate('float32', [1, 4]));
+  const running = binding.run();
+  binding.close();
+  await expect(running).rejects.toThrow('closed during its run');
+  session.close();
+});
+
 test('an array whose buffer went away is refused before the run', async () => {
   const session = await (await openRuntime('c-api')).openSession(double, { threads: 1 });
   const binding = session.createBinding();
