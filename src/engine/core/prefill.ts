@@ -39,6 +39,8 @@ export class Prefill {
     for (const sequence of this.#inOrder()) {
       const begun = sequence.kvLength > 0;
       if (!begun && (this.#followsAnother(sequence) || !this.#begin(sequence, window))) continue;
+      // All but one token was shared: the decode step reads that one, as it does where the prompt was read whole.
+      if (!this.#needsPrefill(sequence)) continue;
       const count = Math.min(sequence.pending, chunk);
       // Small chunks cost more: one that does not fit the round is put off rather than cut.
       if (count > budget) continue;

@@ -128,6 +128,23 @@ describe.each(['fp32', 'q8'] as const)('%s', (precision) => {
     const { result } = await lockStep([0, 1, 2, 3], [0, 0, 0, 0], 2);
     expect(result[0]).toEqual(first.result[2]);
   });
+
+  test('in lock-step mode a prompt that was shared but for its last token has the bits of one that was read', async () => {
+    const whole = Array.from({ length: 33 }, (_, i) => (i * 13) % 500);
+    const run = async (shared: boolean) => {
+      const stepped = await openCore(
+        { lockStep: true, prefillChunkTokens: 16 },
+        await tinyModel('tiny-llama', precision),
+      );
+      for (const id of shared ? [0, 1] : [1]) {
+        stepped.send(...ask(id, whole, turnOptions({ maxTokens: 12 }), { slot: id }));
+        await stepped.settle();
+      }
+      expect(stepped.core.profile.sharedTokens).toBe(shared ? 32 : 0);
+      return { ids: stepped.heard(1).ids, bits: logprobs(stepped, 1) };
+    };
+    expect(await run(true)).toEqual(await run(false));
+  });
 });
 
 test('in lock-step mode slots go by the order of opening, and a wanted one is waited for', async () => {

@@ -88,7 +88,8 @@ describe('prefixes', () => {
     for (const id of [1, 2, 3, 4]) stepped.send(...ask(id, ids, sampled));
     await stepped.settle();
     expect(stepped.core.profile.sharedTokens).toBe(3 * 59);
-    expect(stepped.core.profile.prefillTokens).toBe(60 + 3);
+    // Decoding reads the last token of the others.
+    expect(stepped.core.profile.prefillTokens).toBe(60);
     const found = [1, 2, 3, 4].map((id) => stepped.heard(id).ids);
     expect(new Set(found.map(String)).size).toBeGreaterThan(1);
     for (const id of [1, 2, 3, 4]) expect(found[id - 1]).toEqual(await idsAlone(ids, sampled, id));
