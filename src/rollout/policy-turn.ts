@@ -161,12 +161,17 @@ export async function* policyTurn(
 }
 
 function startTurn(session: Session, plan: TurnPlan, maxTokens: number): Turn {
-  const { request } = session;
+  const { request, house } = session;
+  const { addedTokens, specialIds } = house.tokenizer;
+  // Control tokens have no text in which the engine could find a stop string.
+  const closingIds = plan.reader.closings
+    .map((tag) => addedTokens.get(tag))
+    .filter((id) => id !== undefined && specialIds.has(id)) as number[];
   return ledgerOf(session).sequence.generate({
     sampling: request.sampling,
     maxTokens,
     stopStrings: plan.reader.closings,
-    stopTokenIds: [],
+    stopTokenIds: closingIds,
     ...(request.ignoreEos === undefined ? {} : { ignoreEos: request.ignoreEos }),
     ...(request.topLogprobs === undefined ? {} : { topLogprobs: request.topLogprobs }),
   });

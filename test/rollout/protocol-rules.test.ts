@@ -2,6 +2,7 @@
 
 import { RetrievalError } from '../../src/errors.js';
 import { loadPrompts } from '../../src/rollout/index.js';
+import { PROTOCOL_TAGS, type ProtocolTag } from '../../src/trajectory/index.js';
 import { createMemoryRetriever } from '../support/memory-retriever.js';
 import { createPieceTokenizer } from '../support/piece-tokenizer.js';
 import {
@@ -75,6 +76,26 @@ describe('rule 2: the first closing tag of search or answer in sampled text ends
     const { record } = doneOf(events);
     expect(record.tokenIds.at(-1)).toBe(beyond);
     expect(record.searches).toEqual([]);
+  });
+
+  test('tags that are control tokens of the vocabulary', async () => {
+    const tokenizer = createPieceTokenizer(['<|endoftext|>', '<|im_start|>', '<|im_end|>', ...PROTOCOL_TAGS]);
+    const tag = (name: ProtocolTag) => tokenizer.addedTokens.get(name) as number;
+    const beyond = tokenizer.encodePlain(' and so on');
+    const search = [tag('<search>'), ...tokenizer.encodePlain('capital of Portugal'), tag('</search>')];
+    const answer = [tag('<answer>'), tokenizer.piece('Lisbon'), tag('</answer>')];
+    const kit = createKit({
+      tokenizer,
+      turns: [
+        [...search, ...beyond],
+        [...answer, ...beyond],
+      ],
+    });
+    const { record, answer: shown } = doneOf(await kit.events());
+    expect(shown).toBe('Lisbon');
+    expect(record.searches.map(({ query }) => query)).toEqual(['capital of Portugal']);
+    const sampled = record.tokenIds.filter((_id, i) => record.lossMask[i] === 1);
+    expect(sampled).toEqual([...search, ...answer]);
   });
 
   test('a closing tag without its opening one ends the turn and is no action', async () => {

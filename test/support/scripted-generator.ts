@@ -163,7 +163,7 @@ class ScriptedSequence implements GenerationSequence {
     this.hooks.onTurn(turn);
     const { tokenizer, eosTokenIds, logprob = scriptedLogprob, beforeToken } = this.options;
     const script = this.#script(turn);
-    const stopIds = turn.stopTokenIds.length > 0 ? turn.stopTokenIds : turn.ignoreEos ? [] : eosTokenIds;
+    const stopIds = [...turn.stopTokenIds, ...(turn.ignoreEos ? [] : eosTokenIds)];
     const detokenizer = tokenizer.createDetokenizer({ skipSpecial: true });
     let text = '';
     let shown = 0;
