@@ -28,6 +28,8 @@ export class ServedParts {
   #model: PolicyModel | null = null;
   #retriever: Retriever | null = null;
   #policy: Part<Policy> = LOADING;
+  /** Outlives the engine's workers: a restart reads no prompt file anew. */
+  #ready: Part<Policy> | null = null;
   #index: Part<Retriever> = LOADING;
   #priority: Priority | null = null;
   #loop: LoopStart | null = null;
@@ -62,7 +64,8 @@ export class ServedParts {
     if (searched.status === 'rejected') throw searched.reason;
     this.#index = { state: 'ready', value: searched.value };
     await this.#startLoop(model.value, searched.value, options.signal);
-    this.#policy = this.#readyPolicy(model.value, searched.value);
+    this.#ready = this.#readyPolicy(model.value, searched.value);
+    this.#policy = this.#ready;
   }
 
   async close(): Promise<void> {
@@ -95,7 +98,7 @@ export class ServedParts {
     if (this.#model === null) return;
     if (state !== 'ready')
       this.#policy = { state: state === 'failed' ? 'broken' : 'loading', reason: 'the engine restarts' };
-    else if (this.#retriever !== null) this.#policy = this.#readyPolicy(this.#model, this.#retriever);
+    else if (this.#ready !== null) this.#policy = this.#ready;
   }
 
   #readyPolicy({ engine, encoding }: PolicyModel, searched: Retriever): Part<Policy> {

@@ -309,19 +309,28 @@ class WorkerEngine implements Engine {
       void this.#registry.reload().then((faults) => {
         if (life !== this.#life) return;
         this.#reloading = false;
-        this.options.onState?.(this.state, null);
+        this.#tell(() => this.options.onState?.(this.state, null));
         this.#faulty(faults, life, this.options.backOffMs ?? RETRY_MS);
       });
       return;
     }
     if (state !== 'closed')
       this.#failAll(new EngineAwayError(`the engine's worker died: ${error?.message}`, { cause: error }));
-    this.options.onState?.(state, error);
+    this.#tell(() => this.options.onState?.(state, error));
+  }
+
+  /** The worker's return must not hang on what a listener throws, nor the process. */
+  #tell(listener: () => void): void {
+    try {
+      listener();
+    } catch (error) {
+      process.emitWarning(`a listener of the engine threw: ${error}`);
+    }
   }
 
   /** Says what is missing, and asks again for what may return. */
   #faulty(faults: readonly AdapterFault[], life: number, delayMs: number): void {
-    for (const fault of faults) this.options.onAdapterFault?.(fault);
+    for (const fault of faults) this.#tell(() => this.options.onAdapterFault?.(fault));
     if (!faults.some(({ mayReturn }) => mayReturn)) return;
     this.#retry = setTimeout(() => {
       void this.#registry.retry().then((left) => {

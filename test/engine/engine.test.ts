@@ -206,6 +206,10 @@ describe('limits', () => {
       'a stop token that does not exist': () => sequence.generate(greedy({ stopTokenIds: [512] })),
       'top-p of 0': () => sequence.generate(turnOptions({}, { topP: 0 })),
       'a NaN temperature': () => sequence.generate(turnOptions({}, { temperature: Number.NaN })),
+      'a temperature too small to divide by': () =>
+        sequence.generate(turnOptions({}, { temperature: 1e-310 })),
+      'a repetition penalty too small to divide by': () =>
+        sequence.generate(turnOptions({}, { repetitionPenalty: 1e-40 })),
       'a bias on a token that does not exist': () =>
         sequence.generate(turnOptions({}, { logitBias: { 512: 1 } })),
     };
@@ -379,6 +383,31 @@ describe('a worker that dies', () => {
     const after = await engine.open();
     expect(after.adapterVersion).toBe(version);
     expect((await begin(after)).ids).toEqual(before.ids);
+  });
+
+  test('a listener that throws holds up neither the return nor what runs after it', async () => {
+    const states: string[] = [];
+    const warnings = jest.spyOn(process, 'emitWarning').mockImplementation(() => {});
+    const engine = await startEngine(
+      {},
+      {
+        workerEntry: fragileEntry(),
+        backOffMs: 1,
+        onState: (state) => {
+          states.push(state);
+          if (state !== 'closed') throw new Error(`${state} is no state`);
+        },
+      },
+    );
+    const fatal = await engine.open({ seed: 666 });
+    await eventually(() => states.includes('ready'));
+    fatal.close();
+    expect((await begin(await engine.open())).ids).toEqual(continuation);
+    expect(states).toEqual(['restarting', 'ready']);
+    expect(warnings.mock.calls.map(([text]) => text)).toEqual(
+      states.map((state) => expect.stringContaining(`${state} is no state`)),
+    );
+    warnings.mockRestore();
   });
 
   test('a live adapter that is gone by then is reported and refused, not replaced by the base model', async () => {
