@@ -158,10 +158,11 @@ export class SlotPool {
     const cached = this.#slots
       .filter((slot) => !slot.live && slot.resident !== null)
       .sort((a, b) => b.lastUse - a.lastUse);
-    let total = 0;
+    let kept = 0;
     for (const slot of cached) {
-      total += slot.resident?.kvLength ?? 0;
-      if (total > this.cacheTokens) slot.resident = null;
+      const length = slot.resident?.kvLength ?? 0;
+      if (kept + length <= this.cacheTokens) kept += length;
+      else slot.resident = null;
     }
   }
 

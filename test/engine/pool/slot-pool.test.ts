@@ -46,6 +46,14 @@ test('ended sequences keep at most the configured number of tokens, the freshest
   expect([0, 1, 2].map((slot) => pool.keptLength(slot))).toEqual([45, 0, 45]);
 });
 
+test('one longer than all that may be kept leaves nothing and takes nothing from the others', () => {
+  const pool = new SlotPool(3, 100);
+  const lengths = [45, 50, 101];
+  for (const slot of lengths.keys()) pool.occupy(slot, resident('base', []));
+  for (const [slot, length] of lengths.entries()) pool.release(slot, resident('base', count(0, length)));
+  expect([0, 1, 2].map((slot) => pool.keptLength(slot))).toEqual([45, 50, 0]);
+});
+
 test('a slot that shares most of what it keeps is taken over, else another one', () => {
   const pool = new SlotPool(3, 10_000);
   for (const slot of [0, 1, 2]) pool.occupy(slot, resident('base', count(slot * 1000, 400)));
