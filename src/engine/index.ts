@@ -7,5 +7,5 @@ export { EngineAwayError } from './away.js';
 export { createEngine, type Engine, type EngineOptions } from './create-engine.js';
 export type * from './generator.js';
 export { scoreGivenTokens } from './given-tokens.js';
-export { ONE_GREEDY_TOKEN, RAW_POLICY } from './sampler/parameters.js';
+export { LEAST_TEMPERATURE, ONE_GREEDY_TOKEN, RAW_POLICY } from './sampler/parameters.js';
 export { withOpen } from './with-open.js';

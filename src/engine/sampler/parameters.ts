@@ -22,6 +22,10 @@ export const ONE_GREEDY_TOKEN: TurnOptions = Object.freeze({
   ignoreEos: true,
 });
 
+/** Below these, logits divided by them can leave the range of numbers. */
+export const LEAST_TEMPERATURE = 1e-6;
+const LEAST_REPETITION_PENALTY = 0.01;
+
 const MOST_ALTERNATIVES = 20;
 
 function check(holds: boolean, field: string, expected: string, got: unknown): void {
@@ -31,9 +35,9 @@ function check(holds: boolean, field: string, expected: string, got: unknown): v
 function checkSampling(sampling: SamplingParameters, vocabSize: number): void {
   const { temperature, topP, topK, minP, repetitionPenalty } = sampling;
   check(
-    Number.isFinite(temperature) && temperature >= 0,
+    temperature === 0 || (Number.isFinite(temperature) && temperature >= LEAST_TEMPERATURE),
     'temperature',
-    'a number of at least 0',
+    `0 or a number of at least ${LEAST_TEMPERATURE}`,
     temperature,
   );
   check(topP > 0 && topP <= 1, 'topP', 'a number above 0 and at most 1', topP);
@@ -42,9 +46,9 @@ function checkSampling(sampling: SamplingParameters, vocabSize: number): void {
   for (const field of ['frequencyPenalty', 'presencePenalty'] as const)
     check(Number.isFinite(sampling[field]), field, 'a finite number', sampling[field]);
   check(
-    Number.isFinite(repetitionPenalty) && repetitionPenalty > 0,
+    Number.isFinite(repetitionPenalty) && repetitionPenalty >= LEAST_REPETITION_PENALTY,
     'repetitionPenalty',
-    'a number above 0',
+    `a number of at least ${LEAST_REPETITION_PENALTY}`,
     repetitionPenalty,
   );
   for (const [id, bias] of Object.entries(sampling.logitBias)) {

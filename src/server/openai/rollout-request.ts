@@ -1,7 +1,7 @@
 // From the wire's fields to what a rollout takes.
 
 import type { RolloutConfig } from '../../config/index.js';
-import type { EngineInfo } from '../../engine/index.js';
+import { type EngineInfo, LEAST_TEMPERATURE } from '../../engine/index.js';
 import type { RolloutRequest } from '../../rollout/index.js';
 import type { ModelTarget } from './model-name.js';
 import { invalidField } from './request-error.js';
@@ -23,12 +23,14 @@ export interface RequestFrame {
 export function rolloutRequestOf(frame: RequestFrame, choice: number): RolloutRequest {
   const { body, target, info } = frame;
   const n = body.n ?? 1;
+  const temperature = body.temperature ?? (n > 1 ? 1 : frame.rollout.temperature);
   const limits = [body.max_tokens, body.max_completion_tokens].filter((limit) => limit !== undefined);
   return {
     method: target.method,
     messages: body.messages,
     sampling: {
-      temperature: body.temperature ?? (n > 1 ? 1 : frame.rollout.temperature),
+      // Clients that avoid a 0 mean it.
+      temperature: temperature < LEAST_TEMPERATURE ? 0 : temperature,
       topP: Math.max(body.top_p ?? 1, LEAST_TOP_P),
       topK: Math.max(body.top_k ?? 0, 0),
       minP: body.min_p ?? 0,

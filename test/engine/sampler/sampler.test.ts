@@ -182,6 +182,17 @@ test('penalties and bias change the draw, not the raw log-probability', () => {
   expect(biased?.samplingLogprob).toBeCloseTo(0, 5);
 });
 
+test('the smallest temperature and repetition penalty give numbers', () => {
+  const counts = new TokenCounts();
+  counts.add(1, true);
+  const logits = [30, -40, 29.9, -35];
+  for (const changes of [{}, { topK: 3 }, { topP: 0.9 }, { minP: 0.1 }]) {
+    const least = settings({ temperature: 1e-6, repetitionPenalty: 0.01, ...changes });
+    const [drawn] = drawAll(logits, least, [0.9], counts);
+    expect([drawn?.id, drawn?.samplingLogprob]).toEqual([0, 0]);
+  }
+});
+
 test('alternatives are the most likely tokens under the raw policy', () => {
   const sampler = new Sampler(6);
   const row = Float32Array.from([0, 4, 1, 4, 3, -2]);

@@ -100,6 +100,11 @@ test('edges: top_k -1 keeps all, top_p 0 keeps one, several choices are warm and
   expect(request({ n: 2, temperature: 0 }).sampling.temperature).toBe(0);
 });
 
+test('a temperature too small to divide by is 0', () => {
+  const made = [1e-310, 1e-8, 1e-6, 0.01].map((temperature) => request({ temperature }).sampling.temperature);
+  expect(made).toEqual([0, 0, 1e-6, 0.01]);
+});
+
 test('token ids outside the vocabulary are refused', () => {
   const body = (fields: object) =>
     parseChatBody({ model: 'm', messages: [{ role: 'user', content: 'q' }], ...fields });

@@ -15,6 +15,8 @@ const LONGEST_STOP = 1024;
 const MOST_BIASES = 1024;
 const MOST_STOP_IDS = 64;
 const LARGEST_SEED = 2 ** 63;
+/** The engine's; the thread that parses does without that room. */
+const LEAST_REPETITION_PENALTY = 0.01;
 
 const count = z.number().int().min(1);
 const tokenId = z.number().int().min(0);
@@ -113,7 +115,7 @@ const chatFields = z.object({
   /** What users of vLLM send. */
   top_k: optional(z.number().int().min(-1)),
   min_p: optional(z.number().min(0).max(1)),
-  repetition_penalty: optional(z.number().gt(0).max(2)),
+  repetition_penalty: optional(z.number().min(LEAST_REPETITION_PENALTY).max(2)),
   stop_token_ids: optional(z.array(tokenId).max(MOST_STOP_IDS)),
   ignore_eos: optional(z.boolean()),
   return_token_ids: optional(z.boolean()),

@@ -72,6 +72,7 @@ test.each<[unknown, string | null]>([
   [{ ...base, top_k: -2 }, 'top_k'],
   [{ ...base, min_p: 1.5 }, 'min_p'],
   [{ ...base, repetition_penalty: 0 }, 'repetition_penalty'],
+  [{ ...base, repetition_penalty: 1e-40 }, 'repetition_penalty'],
   [{ ...base, stop_token_ids: [-1] }, 'stop_token_ids[0]'],
   [{ ...base, ignore_eos: 'no' }, 'ignore_eos'],
   [{ ...base, response_format: 'json' }, 'response_format'],
