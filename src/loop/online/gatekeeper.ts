@@ -44,7 +44,7 @@ export class Gatekeeper {
     const pool = await judge.pool(labels);
     if (judge.knows(book.state, pool)) return false;
     await book.move('due');
-    const { verdict, state, confirmedBy } = await judge.judge(book.state, pool, order.signal);
+    const { verdict, state, confirmedBy } = await judge.judge(book.state, labels, order.signal);
     book.state = state;
     if (verdict.verdict === 'waits') {
       await book.move('short', { waitsFor: verdict.reasons[0] ?? null });

@@ -20,6 +20,8 @@ export interface IdleJob {
   readonly adapter: string | null;
   /** 0 is greedy. */
   readonly temperature: number;
+  /** Looked at before it is asked: who asked it first may have had it deleted since the job was made. */
+  readonly isGone?: () => boolean;
 }
 
 export interface IdleRollouts {
@@ -36,7 +38,7 @@ export interface IdleRollouts {
 }
 
 /**
- * @returns records in the order of the jobs, none of which met a search that is away; null for a conversation that cannot be asked
+ * @returns records in the order of the jobs, none of which met a search that is away; null for a conversation that cannot be asked or is gone
  * @throws {CancelledError} the signal fired; {SearchesAwayError} searches fail and do not come back; {EngineAwayError}
  */
 export async function rollIdle(
@@ -63,7 +65,11 @@ function notAsked({ unaskable, onNote }: IdleRollouts, { id, messages }: IdleJob
   return null;
 }
 
-async function rollOne(house: IdleRollouts, job: IdleJob, signal: AbortSignal): Promise<TrajectoryRecord> {
+async function rollOne(
+  house: IdleRollouts,
+  job: IdleJob,
+  signal: AbortSignal,
+): Promise<TrajectoryRecord | null> {
   const { retriever, end } = house.outages.hear(house.parts.retriever);
   try {
     return await rollUntilDone({ ...house, parts: { ...house.parts, retriever } }, job, signal);
@@ -72,13 +78,15 @@ async function rollOne(house: IdleRollouts, job: IdleJob, signal: AbortSignal): 
   }
 }
 
+/** Null where it is gone. */
 async function rollUntilDone(
   house: IdleRollouts,
   job: IdleJob,
   signal: AbortSignal,
-): Promise<TrajectoryRecord> {
+): Promise<TrajectoryRecord | null> {
   const failed = new FailedSearches(house.parts.retriever, house.searchPausesMs);
   for (;;) {
+    if (job.isGone?.() === true) return null;
     const { generator, yielded } = house.priority.training(signal);
     try {
       const record = await attempt(house, generator, job, failed, signal);

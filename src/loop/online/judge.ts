@@ -39,8 +39,8 @@ export class Judge {
   readonly #measures: GateMeasures;
   /** Questions that were too few when the gate last looked. */
   #shortOf: string | null = null;
-  /** Of the labels, when the answers were last looked through. */
-  #forgotten = 0;
+  /** Of the labels, when the answers were last looked through; null: not since the start, before which others went. */
+  #forgotten: number | null = null;
 
   constructor(
     private readonly house: LoopHouse,
@@ -62,7 +62,7 @@ export class Judge {
     return pool.filter(({ messages }) => !this.unaskable.has(messages));
   }
 
-  /** Answers to questions that were deleted go, where the labels have forgotten any since. */
+  /** Answers to questions that were deleted go, where the labels have forgotten any since; of labels that are read in. */
   async forgetDeleted(labels: LabelIndex): Promise<void> {
     const { forgotten } = labels;
     if (forgotten === this.#forgotten) return;
@@ -84,15 +84,16 @@ export class Judge {
     );
   }
 
-  async judge(state: LoopState, pool: readonly GateQuestion[], signal: AbortSignal): Promise<Judgement> {
+  async judge(state: LoopState, labels: LabelIndex, signal: AbortSignal): Promise<Judgement> {
     await this.#measures.begin();
     for (;;) {
-      const judgement = await this.#judgeBy(state, this.#askable(pool), signal);
+      // Anew each time: a verdict may take an hour, and some of the questions may be gone.
+      const judgement = await this.#judgeBy(state, await this.pool(labels), signal);
       if (judgement !== null) return judgement;
     }
   }
 
-  /** Null where some of the questions cannot be asked: others are to take their place. */
+  /** Null where some of the questions cannot be asked or are gone: others are to take their place. */
   async #judgeBy(
     state: LoopState,
     pool: readonly GateQuestion[],
@@ -181,7 +182,7 @@ export class Judge {
     return version;
   }
 
-  /** Null where a question cannot be asked. */
+  /** Null where a question cannot be asked or is gone. */
   async #limits(
     { live, start }: LoopState,
     candidate: string,
@@ -191,7 +192,8 @@ export class Judge {
     const measures = this.#measures;
     const some = working.slice(0, KL_ANSWERS);
     const kl = await measures.kl(some, candidate, await this.#adapterOf(start), signal);
-    if (this.#askable(some).length < some.length) return null;
+    if (some.some((question) => this.unaskable.has(question.messages) || measures.isGone(question)))
+      return null;
     return {
       kl,
       probeChange: await measures.probeChange(
@@ -204,7 +206,7 @@ export class Judge {
     };
   }
 
-  /** The candidate beside another version; null where a question cannot be asked. */
+  /** The candidate beside another version; null where a question cannot be asked or is gone. */
   async #pairs(
     questions: readonly GateQuestion[],
     candidate: string,

@@ -4,6 +4,7 @@ import { GateMeasures } from '../../../src/loop/online/gate/measure.js';
 import type { GateQuestion } from '../../../src/loop/online/gate/questions.js';
 import type { LoopHouse } from '../../../src/loop/online/house.js';
 import { Judge, type Judgement } from '../../../src/loop/online/judge.js';
+import type { LabelIndex } from '../../../src/loop/online/labels.js';
 import type { Versions } from '../../../src/loop/online/publish.js';
 import { type LoopState, newLoopState } from '../../../src/loop/online/state.js';
 
@@ -76,9 +77,16 @@ const candidate = (state: LoopState, version: string): LoopState => ({
   ...state,
   ledger: { trainerStep: 1, version, checkpoint: '', state: '' },
 });
-function judged(judge: Judge, state: LoopState, pool: GateQuestion[]): Promise<Judgement> {
+const labelsOf = (pool: () => readonly GateQuestion[]) =>
+  ({ dropDeletedJudges: async () => {}, toJudge: pool }) as unknown as LabelIndex;
+function judged(
+  judge: Judge,
+  state: LoopState,
+  pool: GateQuestion[] | (() => GateQuestion[]),
+): Promise<Judgement> {
   loaded = state.ledger?.version ?? '';
-  return judge.judge(state, pool, new AbortController().signal);
+  const labels = labelsOf(typeof pool === 'function' ? pool : () => pool);
+  return judge.judge(state, labels, new AbortController().signal);
 }
 
 test('a candidate is compared with the live version, with the one confirmed last on fresh questions, with the start in distance', async () => {
@@ -222,10 +230,32 @@ test('who is refused before it is asked anything spends nothing of alpha', async
   expect(judge.knows(state, poolOf(COUNT))).toBe(true);
 });
 
+test('questions that go while the candidate is asked are asked no more: others take their place', async () => {
+  let pool = poolOf(COUNT + 1);
+  const keys = () => pool.map(({ key }) => key);
+  const forget = jest.spyOn(GateMeasures.prototype, 'forgetAllBut').mockResolvedValue();
+  const whole = (GateMeasures.prototype.pairs as jest.Mock).getMockImplementation()!;
+  jest.spyOn(GateMeasures.prototype, 'pairs').mockImplementationOnce(async (...given) => {
+    const [gone] = (await whole(...given)) as { id: string }[];
+    pool = pool.filter(({ key }) => key !== gone?.id);
+    return ((await whole(...given)) as never[]).slice(1);
+  });
+  const { verdict } = await judged(judgeOf(0), candidate(newLoopState(0, 'base'), 'v'), () => pool);
+  expect(verdict.verdict).toBe('passed');
+  expect([...(asked.at(-1) ?? [])].sort()).toEqual(keys().sort());
+  expect(forget.mock.calls.at(-1)?.[0]).toEqual(pool);
+  // Nor is the distance that of fewer than were to be asked.
+  jest.spyOn(GateMeasures.prototype, 'isGone').mockReturnValueOnce(true);
+  measured = [];
+  await judged(judgeOf(0), candidate(newLoopState(0, 'base'), 'v'), pool);
+  expect(measured.map(([what]) => what)).toEqual(['kl', 'kl', 'probe', 'pairs']);
+});
+
 test('a checkpoint that holds another version is not judged under the name of the candidate', async () => {
   const state = candidate(newLoopState(0, 'base'), 'v');
   loaded = 'other';
-  const judging = judgeOf(5).judge(state, poolOf(COUNT), new AbortController().signal);
+  const labels = labelsOf(() => poolOf(COUNT));
+  const judging = judgeOf(5).judge(state, labels, new AbortController().signal);
   await expect(judging).rejects.toThrow('holds version other, expected the candidate v');
 });
 

@@ -267,11 +267,14 @@ test('a loop that is at rest lets go of what was deleted, with what the gate kee
   };
   await labels.refresh();
   await look();
-  expect(forget).not.toHaveBeenCalled();
+  await look();
+  const [a, b] = ['a', 'b'].map((id) => expect.objectContaining({ goldenAnswers: [id] }));
+  // Once after the start: others may have gone while no process listened.
+  expect(forget.mock.calls).toEqual([[[a, b]]]);
   await store.delete({ ids: ['a'] });
   await look();
   await look();
-  expect(forget.mock.calls).toEqual([[[expect.objectContaining({ goldenAnswers: ['b'] })]]]);
+  expect(forget.mock.calls.slice(1)).toEqual([[[b]]]);
   expect(labels.answers().map(({ head }) => head.id)).toEqual(['b']);
 });
 

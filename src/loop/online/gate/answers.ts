@@ -44,6 +44,8 @@ const AT_ONCE = 500;
 
 export class GateAnswers {
   readonly #given = new Map<string, GivenAnswer>();
+  /** Conversations whose answers are kept; null: nobody has said yet. */
+  #wanted: ReadonlySet<string> | null = null;
   #opened: Promise<void> | null = null;
   readonly #writes = new OneAtATime();
   #isTold = false;
@@ -63,13 +65,30 @@ export class GateAnswers {
 
   /** @param name  of version, index and conversation */
   add(name: string, asked: string, record: Answered): Promise<void> {
+    // It was under way when its conversation went.
+    if (this.isGone(asked)) return Promise.resolve();
     const given = givenAnswer(asked, record);
     this.#given.set(name, given);
     return this.#write(({ path }) => appendFile(path, lineOf(name, given)));
   }
 
-  /** Answers to other conversations go: those who asked may have had them deleted. */
-  async forgetAllBut(asked: ReadonlySet<string>): Promise<void> {
+  /** Answers to other conversations go, and none is taken any more: those who asked may have had them deleted. */
+  forgetAllBut(asked: ReadonlySet<string>): Promise<void> {
+    this.#wanted = asked;
+    return this.#keep(asked);
+  }
+
+  /** None is one to compare with any more. */
+  forgetAll(): Promise<void> {
+    return this.#keep(new Set());
+  }
+
+  /** Not among those that were said to be kept last. */
+  isGone(asked: string): boolean {
+    return this.#wanted !== null && !this.#wanted.has(asked);
+  }
+
+  async #keep(asked: ReadonlySet<string>): Promise<void> {
     await this.open();
     const before = this.#given.size;
     for (const [name, given] of this.#given) if (!asked.has(given.asked)) this.#given.delete(name);

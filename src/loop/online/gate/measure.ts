@@ -23,10 +23,10 @@ export class GateMeasures {
   /** Before a verdict: where nobody knows whether the index is still the same, answers of the last one are none to compare with. */
   async begin(): Promise<void> {
     const { retriever } = this.house.parts;
-    if (retriever !== null && !isPinned(retriever)) await this.answers.forgetAllBut(new Set());
+    if (retriever !== null && !isPinned(retriever)) await this.answers.forgetAll();
   }
 
-  /** Of a question that cannot be asked there is none. */
+  /** Of a question that cannot be asked, or is gone, there is none. */
   async pairs(
     questions: readonly GateQuestion[],
     candidate: AdapterName,
@@ -43,9 +43,13 @@ export class GateMeasures {
     });
   }
 
-  /** Answers to other conversations go: those who asked may have had them deleted. */
+  /** Answers to other conversations go, and these are asked no more: those who asked may have had them deleted. */
   forgetAllBut(questions: readonly GateQuestion[]): Promise<void> {
     return this.answers.forgetAllBut(new Set(questions.map(({ messages }) => conversationDigest(messages))));
+  }
+
+  isGone({ messages }: GateQuestion): boolean {
+    return this.answers.isGone(conversationDigest(messages));
   }
 
   /** KL(candidate, reference) in nats a token, from answers that the candidate samples at temperature 1. */
@@ -55,7 +59,7 @@ export class GateMeasures {
     reference: AdapterName,
     signal: AbortSignal,
   ): Promise<number> {
-    const jobs = questions.map((question) => jobOf(question, candidate, 1));
+    const jobs = questions.map((question) => this.#job(question, candidate, 1));
     const records = await rollIdle(this.house, jobs, signal);
     const scored = [];
     for (const record of records) {
@@ -106,7 +110,7 @@ export class GateMeasures {
     try {
       await rollIdle(
         this.house,
-        open.map(({ question }) => jobOf(question, adapter, 0)),
+        open.map(({ question }) => this.#job(question, adapter, 0)),
         signal,
         (_done, at, record) => {
           const { name, digest } = open[at] as (typeof open)[number];
@@ -127,6 +131,19 @@ export class GateMeasures {
     });
   }
 
+  #job(question: GateQuestion, adapter: AdapterName, temperature: number): IdleJob {
+    const { key, messages } = question;
+    return {
+      id: `gate-${key}`,
+      groupId: null,
+      messages,
+      seed: derivedSeed('gate', key),
+      adapter,
+      temperature,
+      isGone: () => this.isGone(question),
+    };
+  }
+
   /** Does it again when a user came in between. */
   async #undisturbed<T>(signal: AbortSignal, work: (generator: Generator) => Promise<T>): Promise<T> {
     for (;;) {
@@ -143,15 +160,6 @@ export class GateMeasures {
 
 const encodingOf = ({ encoding, tokenizer }: IdleRollouts['parts']): Encoding =>
   encoding ?? inlineEncoding(tokenizer);
-
-const jobOf = ({ key, messages }: GateQuestion, adapter: AdapterName, temperature: number): IdleJob => ({
-  id: `gate-${key}`,
-  groupId: null,
-  messages,
-  seed: derivedSeed('gate', key),
-  adapter,
-  temperature,
-});
 
 async function firstLogprobs(
   generator: Generator,

@@ -47,10 +47,12 @@ function measures({ file = null, retriever, turns = ['<answer>Lisbon</answer>'],
     Object.entries(versions).map(([name, { turns, logprob }]) => [name, made(turns, logprob)]),
   );
   const opened: OpenOptions[] = [];
+  let meanwhile = (): unknown => null;
   const generator: Generator = {
     ...plain,
     open: (options = {}) => {
       opened.push(options);
+      if (opened.length === 2) meanwhile();
       return (own.get(options.adapter ?? '') ?? plain).open(options);
     },
   };
@@ -73,6 +75,10 @@ function measures({ file = null, retriever, turns = ['<answer>Lisbon</answer>'],
     gate,
     unaskable,
     notes,
+    /** Done when two were asked. */
+    meanwhile(work: () => unknown): void {
+      meanwhile = work;
+    },
     /** Versions that were asked since the last call. */
     asked: () => opened.splice(0).map(({ adapter }) => adapter),
     /** Of the turns of a version since the last call. */
@@ -157,8 +163,24 @@ test('answers to conversations that are gone are not kept', async () => {
   const [here, gone] = [ask('Lisbon', 'Portugal'), ask('Madrid', 'Spain')];
   for (const question of [here, gone]) await em(question, 'first');
   await gate.forgetAllBut([here]);
+  await gate.forgetAllBut([here, gone]);
   asked();
   for (const question of [here, gone]) await em(question, 'first');
+  expect(asked()).toEqual(['first', 'old']);
+});
+
+test('a conversation that goes while the gate asks is asked no more, and what was under way is not kept', async () => {
+  const { gate, asked, meanwhile } = measures();
+  const [here, gone] = ['Portugal', 'Spain'].map((country) => ({ ...ask('Lisbon', country), key: country }));
+  const both = [here, gone] as GateQuestion[];
+  meanwhile(() => gate.forgetAllBut(both.slice(0, 1)));
+  expect((await gate.pairs(both, 'first', 'old', never)).map(({ id }) => id)).toEqual(['Portugal']);
+  expect(asked()).toEqual(['first', 'first', 'old']);
+  expect(both.map((question) => gate.isGone(question))).toEqual([false, true]);
+  expect(await gate.kl(both.slice(1), 'first', 'old', never)).toBeNaN();
+  expect(asked()).toEqual([]);
+  await gate.forgetAllBut(both);
+  await gate.pairs(both, 'first', 'old', never);
   expect(asked()).toEqual(['first', 'old']);
 });
 
