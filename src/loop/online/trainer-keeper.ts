@@ -126,7 +126,7 @@ export class TrainerKeeper {
   }
 
   /** Keeps what the loop may come back to. */
-  async prune({ ledger, published, stableStep, watch }: LoopState): Promise<void> {
+  async prune({ ledger, published, stableStep, watch, confirmed }: LoopState): Promise<void> {
     const root = checkpointsOf(this.house.folder);
     const last = ledger?.trainerStep ?? 0;
     const { checkpoints } = await listCheckpoints(root);
@@ -134,9 +134,11 @@ export class TrainerKeeper {
     for (const { folder, manifest } of checkpoints)
       if (manifest.step > last) await rm(folder, { recursive: true, force: true });
     const kept = published.slice(-this.house.settings.keepVersions).map(({ trainerStep }) => trainerStep);
-    const against = published.find(({ version }) => version === watch?.against)?.trainerStep;
-    const watched = watch === null ? [] : [watch.trainerStep, against ?? 0];
-    await pruneCheckpoints(root, { keepLast: 1, keep: [...kept, ...watched, stableStep] });
+    const stepOf = (wanted: string): number =>
+      published.find(({ version }) => version === wanted)?.trainerStep ?? 0;
+    const watched = watch === null ? [] : [watch.trainerStep, stepOf(watch.against)];
+    const keep = [...kept, ...watched, stepOf(confirmed), stableStep];
+    await pruneCheckpoints(root, { keepLast: 1, keep });
   }
 
   /** Stored answers that any step was trained on. One whose question alone was rolled out again is not among them. */
