@@ -79,15 +79,16 @@ const writing = (queue: WriteQueue) =>
     put(record, notes, feedback = null) {
       const encoded = encodeRecord(record, notes);
       const draft = feedback === null ? null : draftOf(feedback);
-      return queue.push('record', { encoded, feedback: draft, origin: null }, encoded.head.bytes);
+      const carried = encoded.head.bytes + (draft === null ? 0 : jsonBytes(draft));
+      return queue.push('record', { encoded, feedback: draft, origin: null }, carried);
     },
     putRollout(record, notes, origin) {
       const encoded = encodeRecord(record, { ...notes, originId: origin });
       return queue.push('record', { encoded, feedback: null, origin }, encoded.head.bytes);
     },
-    addFeedback: (input) => queue.push('feedback', draftOf(input)),
+    addFeedback: (input) => pushFeedback(queue, draftOf(input)),
     importFeedback: ({ sequence: _sequence, id, createdAt, ...said }) =>
-      queue.push('feedback', {
+      pushFeedback(queue, {
         id,
         createdAt,
         input: { ...said, role: 'import', idempotencyKey: `import:${id}` },
@@ -99,6 +100,12 @@ const writing = (queue: WriteQueue) =>
     putDocuments: async (documents, expected = {}) =>
       void (await queue.push('documents', { documents, expected })),
   }) satisfies Partial<TrajectoryStore>;
+
+/** Comments and gold answers may be as long as a record. */
+const pushFeedback = (queue: WriteQueue, draft: ReturnType<typeof draftOf>) =>
+  queue.push('feedback', draft, jsonBytes(draft));
+
+const jsonBytes = (value: object): number => Buffer.byteLength(JSON.stringify(value));
 
 const draftOf = (input: FeedbackInput) => ({ id: `fb-${randomUUID()}`, createdAt: Date.now(), input });
 

@@ -30,7 +30,7 @@ export interface QueueHealth {
 
 const GROUP_WRITES = 256;
 const GROUP_BYTES = 4 << 20;
-/** What a write without tokens takes, about. */
+/** What a write takes beside what it carries, about. */
 const SMALL = 1024;
 const FIRST_RETRY_MS = 100;
 const LAST_RETRY_MS = 5000;
@@ -57,11 +57,13 @@ export class WriteQueue {
 
   /**
    * Resolves when it is committed and synced.
+   * @param carried  bytes of texts and tokens
    * @throws {UnavailableError} too much is waiting, the queue was closed before it was committed, or (without
    *   `retry`) the store failed
    * @throws what the write itself did wrong
    */
-  push<K extends WriteKind>(kind: K, params: Writes[K][0], bytes = SMALL): Promise<Writes[K][1]> {
+  push<K extends WriteKind>(kind: K, params: Writes[K][0], carried = 0): Promise<Writes[K][1]> {
+    const bytes = SMALL + carried;
     if (this.#closed) return Promise.reject(new UnavailableError('the store is closed'));
     if (this.#waitingBytes + bytes > this.options.maxBytes) {
       this.#refused += 1;

@@ -169,6 +169,25 @@ test('too much waits: more is refused at once, what waits is not lost', async ()
   expect(await opened.list({}, { limit: 1000, order: 'oldest' })).toHaveLength(1 + waiting);
 });
 
+test('what is said of answers waits by its length too, alone or with its record', async () => {
+  const opened = openTrajectoryStore({ storage: { kind: 'sqlite', path: path() }, queueBytes: 50_000 });
+  store = opened;
+  await opened.put(makeRecord('first'), notes());
+  const long = 'é'.repeat(10_000);
+  const said = Array.from({ length: 3 }, (_, at) =>
+    opened.addFeedback(feedback('first', { comment: long, idempotencyKey: `${at}` })),
+  );
+  expect(opened.health()).toMatchObject({ waiting: 2, refused: 1 });
+  expect((await Promise.allSettled(said)).map(({ status }) => status)).toEqual([
+    'fulfilled',
+    'fulfilled',
+    'rejected',
+  ]);
+  const goldAnswers = [long, long, long];
+  const put = opened.put(makeRecord('second'), notes(), feedback('second', { goldAnswers }));
+  await expect(put).rejects.toThrow(UnavailableError);
+});
+
 test('closing writes what waits; afterwards nothing is taken', async () => {
   const storage = { kind: 'sqlite', path: path() } as const;
   const opened = openTrajectoryStore({ storage });
