@@ -122,6 +122,13 @@ const text = z
   .max(256)
   .min(1)
   .regex(/^[^\0]*$/, 'expected no NUL character');
+/** JSON has no NaN: what is no number in an export is null, and none again here, for the audit to find. */
+const logprobs = z.array(
+  z
+    .number()
+    .nullable()
+    .transform((value) => value ?? Number.NaN),
+);
 const line = z.object({
   id: text,
   question: shape.question,
@@ -129,8 +136,8 @@ const line = z.object({
   answer: shape.answer,
   input_ids: shape.tokenIds,
   completion_mask: shape.lossMask,
-  logprobs: shape.logprobs,
-  sampling_logprobs: shape.samplingLogprobs,
+  logprobs,
+  sampling_logprobs: logprobs,
   searchloop: z.string(),
 });
 

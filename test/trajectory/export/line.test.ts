@@ -1,7 +1,13 @@
 import fc from 'fast-check';
-import { exportLine, exportText, importLine, type StoredTrajectory } from '../../../src/trajectory/index.js';
+import {
+  audit,
+  exportLine,
+  exportText,
+  importLine,
+  type StoredTrajectory,
+} from '../../../src/trajectory/index.js';
 import { decodeRecord, encodeRecord } from '../../../src/trajectory/store/codec.js';
-import { feedback, makeRecord, notes } from '../store/support.js';
+import { feedback, makeRecord, notes, tokenizer } from '../store/support.js';
 
 /** As the store would give it back. */
 function stored(id: string, words: number): StoredTrajectory {
@@ -68,6 +74,18 @@ test('a line read again is the record, its notes and its feedback', () => {
       expect(read).toEqual({ record: item.record, notes: item.notes, feedback: said });
     }),
   );
+});
+
+test('a log-probability that is no number is none after an export and an import either', () => {
+  const item = stored('a', 1);
+  const at = item.record.lossMask.indexOf(1);
+  const [logprobs, samplingLogprobs] = [item.record.logprobs, item.record.samplingLogprobs].map((all) =>
+    all.with(at, Number.NaN),
+  ) as [number[], number[]];
+  const broken = { ...item, record: { ...item.record, logprobs, samplingLogprobs } };
+  const { record } = importLine(exportText(exportLine(broken, [])), 'line 1');
+  expect(record).toEqual(broken.record);
+  expect(audit(record, tokenizer)).not.toEqual([]);
 });
 
 test('lines from before rollouts knew their origin have none', () => {
