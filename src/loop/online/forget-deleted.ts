@@ -3,7 +3,7 @@
 import type { LoopConfig } from '../../config/index.js';
 import { ConflictError } from '../../errors.js';
 import type { TrajectoryStore } from '../../trajectory/index.js';
-import { documentOf, readLoopState, STATE_DOCUMENT } from './state.js';
+import { documentOf, readLoopState, STATE_DOCUMENT, USED_DOCUMENT, usedOf } from './state.js';
 import { countedIds, watchSettings, withoutDeleted } from './watch.js';
 
 export type ForgetfulStore = Pick<TrajectoryStore, 'readDocument' | 'putDocuments' | 'deletedAmong'>;
@@ -17,7 +17,11 @@ export async function forgetDeleted(store: ForgetfulStore, loop: LoopConfig): Pr
   const watch = withoutDeleted(state.watch, gone, watchSettings(loop));
   if (watch === state.watch) return;
   try {
-    const documents = { [STATE_DOCUMENT]: documentOf({ ...state, watch }) };
+    // Earlier builds wrote both in one: what one document leaves out, the other must have.
+    const documents = {
+      [STATE_DOCUMENT]: documentOf({ ...state, watch }),
+      [USED_DOCUMENT]: usedOf(state),
+    };
     await store.putDocuments(documents, { [STATE_DOCUMENT]: stored });
   } catch (error) {
     // A loop has written meanwhile, so it runs.

@@ -132,6 +132,18 @@ test('a loop that does not run: the deletion itself goes through its state, unle
   jest.restoreAllMocks();
 });
 
+test('questions that an earlier build wrote down as used, in the state itself, stay used', async () => {
+  await complaints(4);
+  const { watchman } = watchmanOver(newWatch());
+  await watchman.hear();
+  const { state } = watchman;
+  await store.putDocuments({ loop: { ...state, stretch: { ...state.stretch, used: ['met', 'met too'] } } });
+  await store.deleteFeedback({ keyId: 'critic' });
+  await forgetDeleted(store, settings);
+  expect(await onDisk()).not.toContain('critic');
+  expect((await readLoopState(store))?.stretch.used).toEqual(['met', 'met too']);
+});
+
 test('pairs of an earlier build stay as they are: nobody knows who said what', async () => {
   const rules = watchSettings(settings);
   const test = [0, 1, 2].reduce((state) => observePair(state, 0, 1, rules), newSequentialState());
