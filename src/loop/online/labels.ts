@@ -14,7 +14,6 @@ import { HeldAnswers, type HeldBounds } from './held-answers.js';
 import {
   isChat,
   isLabelled,
-  isSame,
   type KnownAnswer,
   knownAnswer,
   type LabelledAnswer,
@@ -38,7 +37,7 @@ export interface LabelSettings {
   /** Answers without a label are known too, since somebody else can tell what they are worth. */
   readonly withUnlabelled: boolean;
   /** Of what is held in memory; for tests. */
-  readonly bounds?: HeldBounds;
+  readonly bounds?: Partial<HeldBounds>;
 }
 
 export type LabelStore = Pick<TrajectoryStore, 'feedbackSince' | 'lastWordsOf' | 'list' | 'texts'>;
@@ -56,8 +55,6 @@ export class LabelIndex {
   readonly unaskable = new Unaskable();
   readonly #answers: HeldAnswers;
   readonly #preferences = new Preferences();
-  /** Ids in pairs: they are known though they may have no label. */
-  readonly #paired = new Set<string>();
   /** What was said of these is not taken in yet: kept where a read fails, for the next refresh. */
   readonly #pending = new Set<string>();
   /** The round under way and whoever listens beside it look things up: what one found gone, none that began before brings back. */
@@ -232,8 +229,8 @@ export class LabelIndex {
         this.#preferences.add(entry);
         if (entry.preferredOver === null) continue;
         this.#pending.add(entry.preferredOver);
-        this.#paired.add(entry.trajectoryId).add(entry.preferredOver);
       }
+      this.#letGo(this.#preferences.trim());
       const last = entries.at(-1);
       if (last !== undefined) this.#sequence = last.sequence;
       if (entries.length < AT_ONCE) return;
@@ -246,7 +243,7 @@ export class LabelIndex {
     const entries = new Map<string, FeedbackEntry[]>(ids.map((id) => [id, []]));
     const said = await this.store.lastWordsOf(ids);
     for (const entry of said) entries.get(entry.trajectoryId)?.push(entry);
-    if (this.#preferences.keep(ids, said)) this.#revision++;
+    if (this.#preferences.follow(ids, said)) this.#revision++;
     const wanted = heads
       .map((head) => ({ head, label: labelOf(entries.get(head.id) ?? []) }))
       .filter(({ head, label }) => this.#isWanted(head.id, label));
@@ -258,20 +255,19 @@ export class LabelIndex {
       if (text === undefined) continue;
       const answer = knownAnswer(head, text, label);
       gone.delete(head.id);
-      if (!isSame(this.#answers.get(head.id), answer)) {
-        this.#answers.put(answer);
-        this.#revision++;
-      }
+      if (this.#answers.put(answer, this.#preferences.has(head.id))) this.#revision++;
       if (isLabelled(answer)) news.push(head.id);
     }
     // Deleted, or nothing can be learned from it as things are.
     for (const id of gone) this.#forget(id);
-    if (this.#answers.trim()) this.#changed();
+    const beyond = this.#answers.trim();
+    if (beyond.length > 0) this.#changed();
+    this.#letGo(beyond.flatMap((id) => this.#preferences.forget(id)));
     return news;
   }
 
   #isWanted(id: string, label: Label): boolean {
-    return !saysNothing(label) || this.settings.withUnlabelled || this.#paired.has(id);
+    return !saysNothing(label) || this.settings.withUnlabelled || this.#preferences.has(id);
   }
 
   /** A record does not change: those that are known are not read again. */
@@ -313,7 +309,7 @@ export class LabelIndex {
       const unread = heads.filter(({ id }) => !this.#answers.has(id));
       if (unread.length > 0) await this.#read(unread.map(({ id }) => id));
       this.#lastRecord = last.sequence;
-      const open = this.unlabelled().filter(({ head }) => !this.#paired.has(head.id));
+      const open = this.unlabelled().filter(({ head }) => !this.#preferences.has(head.id));
       const beyond = open.slice(0, Math.max(0, open.length - MOST_UNLABELLED));
       // The store has them still: nobody need look for what was deleted.
       for (const { head } of beyond) this.#answers.delete(head.id);
@@ -334,11 +330,21 @@ export class LabelIndex {
   }
 
   #forget(id: string): void {
-    const isKnown = this.#answers.delete(id);
-    const isPaired = this.#paired.delete(id);
-    if (isKnown) this.#forgotten++;
-    if (isPaired) this.#preferences.forget(id);
-    if (isKnown || isPaired) this.#changed();
+    if (this.#answers.delete(id)) {
+      this.#forgotten++;
+      this.#changed();
+    }
+    this.#letGo(this.#preferences.forget(id));
+  }
+
+  /** @param ids  in no pair any more: those that were known for that alone go */
+  #letGo(ids: readonly string[]): void {
+    if (ids.length === 0) return;
+    for (const id of ids) {
+      const answer = this.#answers.get(id);
+      if (answer !== undefined && !this.#isWanted(id, answer.label)) this.#answers.delete(id);
+    }
+    this.#changed();
   }
 
   #changed(): void {

@@ -9,59 +9,116 @@ export interface Preference {
   readonly sources: readonly LabelSource[];
 }
 
+/** What one key said of a pair. */
+interface Voice {
+  readonly better: string;
+  readonly worse: string;
+  readonly source: LabelSource;
+}
+
+interface Pair {
+  readonly ids: readonly [string, string];
+  /** By key. */
+  readonly voices: Map<string, Voice>;
+}
+
+/** Pairs that are held in memory, the newest: many more than steps take. */
+const MOST_PAIRS = 20_000;
+
 /** Follows feedback; each key counts once for a pair, with what it said last, and an admin's word before all others. */
 export class Preferences {
-  /** By pair, then by key. */
-  readonly #said = new Map<string, Map<string, FeedbackEntry>>();
+  readonly #pairs = new Map<string, Pair>();
+  /** Names of the pairs that an answer is in. */
+  readonly #pairsOf = new Map<string, Set<string>>();
 
-  add(entry: FeedbackEntry): void {
-    const { trajectoryId, preferredOver, keyId, sequence } = entry;
-    if (preferredOver === null) return;
-    const pair = [trajectoryId, preferredOver].sort().join('\n');
-    const voices = this.#said.get(pair) ?? new Map<string, FeedbackEntry>();
-    const before = voices.get(keyId);
-    if (before === undefined || before.sequence < sequence) voices.set(keyId, entry);
-    this.#said.set(pair, voices);
+  constructor(private readonly most = MOST_PAIRS) {}
+
+  /** Whether it is compared with another answer. */
+  has(id: string): boolean {
+    return this.#pairsOf.has(id);
+  }
+
+  /** @returns whether it was news */
+  add(entry: FeedbackEntry): boolean {
+    const { trajectoryId: better, preferredOver: worse } = entry;
+    if (worse === null) return false;
+    const { voices } = this.#pairOf(better, worse);
+    const source = sourceOf(entry);
+    const before = voices.get(source.keyId);
+    if (before !== undefined && before.source.sequence >= source.sequence) return false;
+    voices.set(source.keyId, { better, worse, source });
+    return true;
   }
 
   /**
-   * @param said  all that is said of `ids` now: what else was heard of them was deleted
-   * @returns whether anything was
+   * @param said  all that is said of `ids` now: what else was heard of them was deleted, and what was said of a pair before it
+   *   was let go counts again with what is said anew
+   * @returns whether anything changed
    */
-  keep(ids: readonly string[], said: readonly FeedbackEntry[]): boolean {
-    if (this.#said.size === 0) return false;
+  follow(ids: readonly string[], said: readonly FeedbackEntry[]): boolean {
     let isChanged = false;
-    const [about, kept] = [new Set(ids), new Set(said.map(({ id }) => id))];
-    for (const [pair, voices] of this.#said) {
-      for (const [key, { trajectoryId, id }] of voices)
-        if (about.has(trajectoryId) && !kept.has(id)) isChanged = voices.delete(key);
-      if (voices.size === 0) this.#said.delete(pair);
+    const known = new Set(said.map(({ id }) => id));
+    const names = new Set(ids.flatMap((id) => [...(this.#pairsOf.get(id) ?? [])]));
+    const about = new Set(ids);
+    for (const name of names) {
+      const { voices } = this.#pairs.get(name) as Pair;
+      for (const [key, { better, source }] of voices)
+        if (about.has(better) && !known.has(source.feedbackId)) isChanged = voices.delete(key);
     }
+    for (const entry of said)
+      if (entry.preferredOver !== null && this.#pairs.has(nameOf(entry.trajectoryId, entry.preferredOver)))
+        isChanged = this.add(entry) || isChanged;
+    for (const name of names) if (this.#pairs.get(name)?.voices.size === 0) this.#drop(name);
     return isChanged;
   }
 
   /** In the order in which the pairs were first named; none where as many say the opposite. */
   all(): Preference[] {
-    return [...this.#said.values()].flatMap((voices) => verdictOf([...voices.values()]) ?? []);
+    return [...this.#pairs.values()].flatMap(({ voices }) => verdictOf([...voices.values()]) ?? []);
   }
 
-  forget(id: string): void {
-    for (const pair of [...this.#said.keys()]) if (pair.split('\n').includes(id)) this.#said.delete(pair);
+  /** Its pairs go. @returns answers that are in no pair any more */
+  forget(id: string): string[] {
+    return [...(this.#pairsOf.get(id) ?? [])].flatMap((name) => this.#drop(name));
+  }
+
+  /** The oldest pairs go, as many as are too many. @returns answers that are in no pair any more */
+  trim(): string[] {
+    const beyond = [...this.#pairs.keys()].slice(0, Math.max(0, this.#pairs.size - this.most));
+    return beyond.flatMap((name) => this.#drop(name));
+  }
+
+  #pairOf(one: string, other: string): Pair {
+    const name = nameOf(one, other);
+    const known = this.#pairs.get(name);
+    if (known !== undefined) return known;
+    const pair: Pair = { ids: [one, other], voices: new Map() };
+    this.#pairs.set(name, pair);
+    for (const id of pair.ids) this.#pairsOf.set(id, (this.#pairsOf.get(id) ?? new Set()).add(name));
+    return pair;
+  }
+
+  #drop(name: string): string[] {
+    const { ids } = this.#pairs.get(name) as Pair;
+    this.#pairs.delete(name);
+    return ids.filter((id) => {
+      const names = this.#pairsOf.get(id);
+      names?.delete(name);
+      return names?.size === 0 && this.#pairsOf.delete(id);
+    });
   }
 }
 
-function verdictOf(all: readonly FeedbackEntry[]): Preference | null {
-  const admins = all.filter(({ role }) => role === 'admin');
+const nameOf = (one: string, other: string): string => [one, other].sort().join('\n');
+
+function verdictOf(all: readonly Voice[]): Preference | null {
+  const admins = all.filter(({ source }) => source.role === 'admin');
   const voices = admins.length > 0 ? admins : all;
-  const first = voices[0] as FeedbackEntry;
-  const forFirst = voices.filter(({ trajectoryId }) => trajectoryId === first.trajectoryId);
-  const against = voices.filter(({ trajectoryId }) => trajectoryId !== first.trajectoryId);
+  const first = voices[0] as Voice;
+  const forFirst = voices.filter(({ better }) => better === first.better);
+  const against = voices.filter(({ better }) => better !== first.better);
   if (forFirst.length === against.length) return null;
   const winners = forFirst.length > against.length ? forFirst : against;
-  const { trajectoryId, preferredOver } = winners[0] as FeedbackEntry;
-  return {
-    better: trajectoryId,
-    worse: preferredOver as string,
-    sources: winners.map(sourceOf),
-  };
+  const { better, worse } = winners[0] as Voice;
+  return { better, worse, sources: winners.map(({ source }) => source) };
 }
