@@ -1,10 +1,9 @@
-import { createReadStream } from 'node:fs';
 import { type FileHandle, mkdir, open, stat, truncate } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { createInterface } from 'node:readline';
 import { z } from 'zod';
 import { writeFileAtomic } from './atomic-file.js';
 import { checkJson, parseJson } from './json-file.js';
+import { readLines } from './lines.js';
 import { OneAtATime } from './one-at-a-time.js';
 
 /** Appends values to a file, one JSON line each, written whole or, after a kill, cut off at the end of the file. */
@@ -39,13 +38,11 @@ export async function* readJsonLines(
 ): AsyncGenerator<{ readonly value: unknown; readonly line: number }> {
   const complete = await completeBytes(path);
   if (complete === 0) return;
-  const lines = createInterface({
-    input: createReadStream(path, { end: complete - 1 }),
-    crlfDelay: Number.POSITIVE_INFINITY,
-  });
-  let line = 0;
-  for await (const text of lines) {
-    line += 1;
+  for await (const { bytes, number: line, end } of readLines(path, {
+    maxLineBytes: Number.POSITIVE_INFINITY,
+  })) {
+    if (end > complete) return;
+    const text = bytes.toString('utf8');
     if (text.trim() === '') continue;
     yield { value: parseJson(text, z.unknown(), lineName(path, line)), line };
   }

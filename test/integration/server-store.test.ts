@@ -243,7 +243,7 @@ test('feedback and gold answers become the label, each with its source', async (
 
 test('out and in again: the same record, feedback once', async () => {
   const answer = await ask();
-  await say({ id: answer.id, reward: 0.5 });
+  await say({ id: answer.id, reward: 0.5, comment: 'a\u2028b\u2029c' });
   const file = join(home, 'answers.jsonl');
   expect((await cli(['trajectories', 'export', '--output', file])).code).toBe(0);
   const lines = readFileSync(file, 'utf8')
@@ -270,7 +270,8 @@ test('out and in again: the same record, feedback once', async () => {
   const { notes: ownNotes, feedback: ownFeedback, ...ownRecord } = JSON.parse(ownRest);
   expect(record).toEqual(ownRecord);
   expect(notes).toEqual({ ...ownNotes, source: 'import' });
-  expect(feedback).toMatchObject([{ reward: 0.5, role: 'import', keyId: ownFeedback[0].keyId }]);
+  const said = { reward: 0.5, comment: 'a\u2028b\u2029c', role: 'import', keyId: ownFeedback[0].keyId };
+  expect(feedback).toMatchObject([said]);
 
   writeFileSync(file, '{"id": 1}\n');
   expect(await cli(['trajectories', 'import', file], elsewhere)).toMatchObject({

@@ -26,8 +26,8 @@ const append = async (...values: unknown[]): Promise<void> => {
 
 test('what is appended is read back in order, over several openings', async () => {
   await append({ a: 1 }, 'zwei\nlines', [3]);
-  await append(null);
-  expect(await valuesIn(path)).toEqual([{ a: 1 }, 'zwei\nlines', [3], null]);
+  await append(null, 'a\u2028b\u2029c\u0085d');
+  expect(await valuesIn(path)).toEqual([{ a: 1 }, 'zwei\nlines', [3], null, 'a\u2028b\u2029c\u0085d']);
 });
 
 test('a line that a kill cut off anywhere is passed over, and gone after the next append', async () => {

@@ -1,5 +1,4 @@
 import { createWriteStream } from 'node:fs';
-import { open } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { Command } from 'commander';
 import { NotFoundError } from '../../errors.js';
@@ -11,6 +10,7 @@ import {
   type RecordFilter,
   type TrajectoryStore,
 } from '../../trajectory/index.js';
+import { readLines } from '../../util/lines.js';
 import { contextOf } from '../context.js';
 import { counted } from '../counted.js';
 import { withStore } from '../store.js';
@@ -99,21 +99,15 @@ interface ImportCounts {
 async function importFile(store: TrajectoryStore, file: string, signal: AbortSignal): Promise<ImportCounts> {
   const counts: ImportCounts = { imported: 0, present: 0, feedback: 0, orphans: 0 };
   const feedback: FeedbackEntry[] = [];
-  const handle = await open(file);
-  try {
-    let number = 0;
-    for await (const line of handle.readLines()) {
-      number += 1;
-      signal.throwIfAborted();
-      if (line.trim() === '') continue;
-      const { record, notes, feedback: said } = importLine(line, `${file}, line ${number}`);
-      const isNew = await store.put(record, { ...notes, source: 'import' });
-      if (isNew) counts.imported += 1;
-      else counts.present += 1;
-      feedback.push(...said);
-    }
-  } finally {
-    await handle.close();
+  for await (const { bytes, number } of readLines(file, { maxLineBytes: Number.POSITIVE_INFINITY, signal })) {
+    signal.throwIfAborted();
+    const line = bytes.toString('utf8');
+    if (line.trim() === '') continue;
+    const { record, notes, feedback: said } = importLine(line, `${file}, line ${number}`);
+    const isNew = await store.put(record, { ...notes, source: 'import' });
+    if (isNew) counts.imported += 1;
+    else counts.present += 1;
+    feedback.push(...said);
   }
   for (const entry of feedback) await importFeedback(store, entry, counts);
   return counts;

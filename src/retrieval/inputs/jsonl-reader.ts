@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
+import { readLines } from '../../util/lines.js';
 import type { PassageInput } from '../passages/passage-store.js';
 import { fileFingerprint } from './fingerprint.js';
-import { readLines } from './lines.js';
 import { parsePassageLine } from './passage-line.js';
 import type { PassageReader, ReaderKind, ReadOptions, ReadPassage } from './reader.js';
 

@@ -2,9 +2,9 @@ import { readdir, stat } from 'node:fs/promises';
 import { basename, extname, join, relative, sep } from 'node:path';
 import { InvalidInputError } from '../../errors.js';
 import { sha256Hex } from '../../util/digest.js';
+import { readLines } from '../../util/lines.js';
 import type { PassageInput } from '../passages/passage-store.js';
 import { endsDigest } from './fingerprint.js';
-import { readLines } from './lines.js';
 import { createPassageSplitter } from './passage-splitter.js';
 import type { PassageReader, ReaderKind, ReadOptions, ReadPassage } from './reader.js';
 

@@ -2,9 +2,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
-import { CancelledError, FileFormatError } from '../../../src/errors.js';
-import { type LineOptions, readLines } from '../../../src/retrieval/inputs/lines.js';
-import { useTemporaryFolder } from '../support/folders.js';
+import { CancelledError, FileFormatError } from '../../src/errors.js';
+import { type LineOptions, readLines } from '../../src/util/lines.js';
+import { useTemporaryFolder } from '../retrieval/support/folders.js';
 
 const folder = useTemporaryFolder();
 
