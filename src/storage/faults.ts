@@ -1,5 +1,15 @@
 // Whose fault a database error is: the statement's own, or that of disk, lock, network or server.
 
+/** SQLite's code of an error, or of what an error of ours was made of; null when it has none. */
+export function sqliteCode(error: unknown): string | null {
+  const { code, cause } = (error ?? {}) as { code?: unknown; cause?: unknown };
+  if (typeof code === 'string' && code.startsWith('SQLITE_')) return code;
+  return cause === undefined ? null : sqliteCode(cause);
+}
+
+/** Whether another connection holds the lock. */
+export const isLocked = (error: unknown): boolean => sqliteCode(error)?.startsWith('SQLITE_BUSY') ?? false;
+
 /** SQLite: a constraint, a type, a value that is too big. */
 const SQLITE_INPUT = /^SQLITE_(CONSTRAINT|MISMATCH|TOOBIG|RANGE)/;
 /** SQLSTATE classes: data exception, integrity constraint. */

@@ -4,6 +4,6 @@
 
 export { connectDatabase } from './connect.js';
 export type { SqlDatabase, StorageSettings } from './database.js';
-export { isStatementFault } from './faults.js';
+export { isLocked, isStatementFault, sqliteCode } from './faults.js';
 export { type ColumnTypes, type Migration, migrate } from './migrate.js';
 export { type Database, openDatabase } from './sqlite.js';

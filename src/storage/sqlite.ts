@@ -18,6 +18,10 @@ export type Statement<Parameters extends unknown[] | object = unknown[], Row = u
 export interface DatabaseOptions {
   /** The file must exist and is never written. */
   readonly readonly?: boolean;
+  /** A missing file is an error, not a new database. */
+  readonly mustExist?: boolean;
+  /** The journal mode stays as the file has it: who has the file open needs no other files beside it from then on. */
+  readonly keepJournalMode?: boolean;
   /** `FULL` (default): what was committed survives power loss. `NORMAL`: it survives a crash of the process only. */
   readonly synchronous?: 'FULL' | 'NORMAL' | 'OFF';
   /** Longest wait for another writer. */
@@ -29,24 +33,30 @@ export interface DatabaseOptions {
 }
 
 /**
- * Opens (and, unless `readonly`, creates) the database at `path`; `:memory:` is a private one. Write-ahead log,
+ * Opens (and, unless `readonly` or `mustExist`, creates) the database at `path`; `:memory:` is a private one. Write-ahead log,
  * foreign keys enforced.
- * @throws {NotFoundError} when a readonly file is missing
+ * @throws {NotFoundError} when a file that must exist is missing
  * @throws {FileFormatError} when the file is no SQLite database
  * @throws {UnavailableError} when it cannot be opened (permissions, lock)
  */
 export function openDatabase(path: string, options: DatabaseOptions = {}): Database {
-  const { readonly = false, synchronous = 'FULL', busyTimeoutMs = 5000, cacheBytes = 16 << 20 } = options;
+  const {
+    readonly = false,
+    mustExist = readonly,
+    synchronous = 'FULL',
+    busyTimeoutMs = 5000,
+    cacheBytes = 16 << 20,
+  } = options;
   const inMemory = path === ':memory:';
-  if (readonly && !inMemory && !existsSync(path)) throw new NotFoundError(`database ${path} does not exist`);
-  if (!readonly && !inMemory) mkdirSync(dirname(path), { recursive: true });
+  if (mustExist && !inMemory && !existsSync(path)) throw new NotFoundError(`database ${path} does not exist`);
+  if (!mustExist && !inMemory) mkdirSync(dirname(path), { recursive: true });
   let database: Database | undefined;
   try {
-    database = new Driver(path, { readonly, timeout: busyTimeoutMs });
+    database = new Driver(path, { readonly, fileMustExist: mustExist && !inMemory, timeout: busyTimeoutMs });
     // The first statement reads the file's header.
     database.pragma('schema_version');
     if (options.shrinkable === true) database.pragma('auto_vacuum = INCREMENTAL');
-    if (!readonly && !inMemory) database.pragma('journal_mode = WAL');
+    if (!readonly && !inMemory && options.keepJournalMode !== true) database.pragma('journal_mode = WAL');
     database.pragma(`synchronous = ${synchronous}`);
     database.pragma(`cache_size = ${-Math.ceil(cacheBytes / 1024)}`);
     database.pragma('foreign_keys = ON');

@@ -42,7 +42,10 @@ test('builds when missing, leaves what fits, rebuilds when corpus or embedder ch
 
 test('what a build of another corpus left unfinished does not stand in the way', async () => {
   writeCorpus(place().input, makePassages(30));
-  await expect(ensure({ signal: AbortSignal.abort() })).rejects.toThrow('cancelled');
+  const controller = new AbortController();
+  const onProgress = (): void => controller.abort();
+  await expect(ensure({ onProgress, signal: controller.signal })).rejects.toThrow('cancelled');
+  expect(readdirSync(place().output)).toEqual(['building']);
   writeCorpus(place().input, makePassages(40));
   expect((await ensure()).manifest.passages.count).toBe(40);
   expect(readdirSync(place().output)).not.toContain('building');

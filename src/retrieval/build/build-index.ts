@@ -1,8 +1,10 @@
+import { existsSync } from 'node:fs';
 import { mkdir, rm, rmdir } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { InvalidInputError, UnavailableError } from '../../errors.js';
-import { openDatabase } from '../../storage/index.js';
+import { isLocked, openDatabase } from '../../storage/index.js';
 import type { OnProgress } from '../../util/progress.js';
+import { type Claim, claim } from '../../weights/index.js';
 import type { Embedder } from '../embedder/embedder.js';
 import type { IndexManifest } from '../folder/manifest.js';
 import type { HnswSettings, Metric } from '../hnsw/hnsw-index.js';
@@ -52,18 +54,60 @@ export async function buildIndex(options: BuildOptions): Promise<IndexManifest> 
   const reader = await openReader(options.input);
   const settings = settingsOf(options);
   const isNew = (await mkdir(output, { recursive: true })) !== undefined;
-  await beginBuild(place, requestOf(reader, settings, options), options.restart ?? false);
-  // A build that was stopped between its last stage and its end only needs its files moved.
-  const earlier = await publishStaged(output, place);
-  if (earlier !== null) return earlier;
+  let held: Claim | null = null;
+  let isDone = false;
   try {
-    await runStages(place, reader, name, settings, options);
-  } catch (error) {
+    held = await claimBuild(output, place, options.signal);
+    await beginBuild(place, requestOf(reader, settings, options), options.restart ?? false);
+    // A build that was stopped between its last stage and its end only needs its files moved.
+    let manifest = await publishStaged(output, place, options.signal);
+    if (manifest === null) {
+      await runStages(place, reader, name, settings, options);
+      manifest = (await publishStaged(output, place, options.signal)) as IndexManifest;
+    }
+    isDone = true;
+    return manifest;
+  } finally {
+    await held?.release(true);
     // Refused where something is left to go on with.
-    if (isNew) await rmdir(output).catch(() => {});
-    throw error;
+    if (isNew && !isDone) await rmdir(output).catch(() => {});
   }
-  return (await publishStaged(output, place)) as IndexManifest;
+}
+
+/**
+ * Keeps other builds out of the folder, from before the first look at an unfinished build to after the last of it
+ * is gone. A claim does not tell at once whether its owner lives; the lock on its passages does.
+ * @throws {UnavailableError} another process is building
+ */
+async function claimBuild(
+  output: string,
+  place: BuildFolder,
+  signal: AbortSignal | undefined,
+): Promise<Claim> {
+  const refused = new AbortController();
+  try {
+    return await claim({
+      folder: output,
+      key: '.building',
+      kind: 'file',
+      onWait: () => isBuilding(place) && refused.abort(),
+      signal: AbortSignal.any(signal === undefined ? [refused.signal] : [refused.signal, signal]),
+    });
+  } catch (cause) {
+    if (refused.signal.aborted)
+      throw new UnavailableError(`${place.folder}: another process is building this index`, { cause });
+    throw cause;
+  }
+}
+
+function isBuilding(place: BuildFolder): boolean {
+  if (!existsSync(place.passagesFile)) return false;
+  try {
+    openDatabase(place.passagesFile, { readonly: true, busyTimeoutMs: 0 }).close();
+    return false;
+  } catch (error) {
+    return isLocked(error);
+  }
 }
 
 async function runStages(
@@ -108,7 +152,7 @@ function openBuildStore(place: BuildFolder): PassageStore {
     return new PassageStore(db, place.passagesFile);
   } catch (cause) {
     db.close();
-    if ((cause as { code?: string }).code === 'SQLITE_BUSY')
+    if (isLocked(cause))
       throw new UnavailableError(`${place.folder}: another process is building this index`, { cause });
     throw cause;
   }

@@ -6,6 +6,7 @@ import { IntegrityError } from '../../errors.js';
 import { syncFolder, writeFileAtomic } from '../../util/atomic-file.js';
 import { canonicalJson, sha256File, sha256Hex } from '../../util/digest.js';
 import type { EmbedderInfo } from '../embedder/embedder.js';
+import { lockChanges } from '../folder/lock-changes.js';
 import { FORMAT_VERSION, formatManifest, type IndexManifest, MANIFEST_FILE } from '../folder/manifest.js';
 import { removeStrays } from '../folder/strays.js';
 import type { HnswSettings } from '../hnsw/hnsw-index.js';
@@ -76,8 +77,13 @@ export async function digestOfInput(path: string): Promise<string | null> {
  * Last stage, second half: moves the files to their place, then the manifest, which makes them the index. May be
  * interrupted and repeated. The files of an earlier index go afterwards; who has them open keeps them.
  * @returns the manifest, or null when nothing was staged
+ * @throws {CancelledError} the signal fired while another process changed the earlier index
  */
-export async function publishStaged(output: string, place: BuildFolder): Promise<IndexManifest | null> {
+export async function publishStaged(
+  output: string,
+  place: BuildFolder,
+  signal?: AbortSignal,
+): Promise<IndexManifest | null> {
   const staged = await readStagedManifest(place);
   if (staged === null) return null;
   const moves = [
@@ -91,7 +97,13 @@ export async function publishStaged(output: string, place: BuildFolder): Promise
         `${place.folder}: expected ${basename(from)}, it is gone; build again with --restart`,
       );
   await syncFolder(output);
-  await rename(place.stagedManifest, join(output, MANIFEST_FILE));
+  // Who folds changes into the earlier index writes its manifest, which must not come over this one.
+  const earlier = await lockChanges(output, signal);
+  try {
+    await rename(place.stagedManifest, join(output, MANIFEST_FILE));
+  } finally {
+    earlier?.close();
+  }
   await syncFolder(output);
   await removeStrays(output);
   await rm(place.folder, { recursive: true, force: true });

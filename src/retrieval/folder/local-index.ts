@@ -1,7 +1,13 @@
 import { existsSync, renameSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { IntegrityError, NotFoundError, RetrievalError, UnavailableError } from '../../errors.js';
+import {
+  ConflictError,
+  IntegrityError,
+  NotFoundError,
+  RetrievalError,
+  UnavailableError,
+} from '../../errors.js';
 import { openDatabase } from '../../storage/index.js';
 import { sha256File } from '../../util/digest.js';
 import { readHnswVectors } from '../hnsw/hnsw-file.js';
@@ -14,7 +20,7 @@ import {
 } from '../passages/passage-store.js';
 import { checkConsistency, type IndexManifest, readManifest, writeManifest } from './manifest.js';
 import { BUSY_TIMEOUT_MS, openPassages } from './open-passages.js';
-import { removeStrays } from './strays.js';
+import { foldedGraphFile, removeOlderGraphs } from './strays.js';
 
 /** A graph with more deleted elements than this is built anew when it is next saved. */
 const MAX_DELETED_SHARE = 0.3;
@@ -32,32 +38,34 @@ export class LocalIndex {
   readonly folder: string;
   #manifest: IndexManifest;
   readonly #store: PassageStore;
+  readonly #withGraph: boolean;
   #writer: PassageStore | null = null;
-  #graph: HnswIndex | null;
-  #graphRevision: number;
+  #graph: HnswIndex | null = null;
+  /** Last change that the graph holds; -1 before it is loaded. */
+  #graphRevision = -1;
   #dataVersion: unknown;
 
-  private constructor(folder: string, manifest: IndexManifest, store: PassageStore, graph: HnswIndex | null) {
+  private constructor(folder: string, manifest: IndexManifest, store: PassageStore, withGraph: boolean) {
     this.folder = folder;
     this.#manifest = manifest;
     this.#store = store;
-    this.#graph = graph;
-    this.#graphRevision = manifest.revision;
-    this.#applyChanges();
+    this.#withGraph = withGraph;
   }
 
   /**
    * @throws {NotFoundError} no index there
    * @throws {IntegrityError} a file is missing, changed or of another index; the message holds both values
    * @throws {UnavailableError} the index holds no passages
+   * @throws {ConflictError} another build replaced it meanwhile
    */
   static async open(folder: string, options: OpenIndexOptions): Promise<LocalIndex> {
     const manifest = await readManifest(folder);
     checkConsistency(manifest);
     const store = openPassages(folder, manifest);
     try {
-      const graph = options.withGraph ? await loadGraph(folder, manifest) : null;
-      const index = new LocalIndex(folder, manifest, store, graph);
+      const index = new LocalIndex(folder, manifest, store, options.withGraph);
+      await index.refresh();
+      if (options.withGraph && index.#graph === null) throw index.#replaced();
       if (index.count === 0)
         throw new UnavailableError(`index "${manifest.name}" in ${folder} holds no passages`);
       return index;
@@ -97,45 +105,54 @@ export class LocalIndex {
     return this.#graph.search(vector, k, ef);
   }
 
-  /** Takes over what other connections changed. Cheap when they changed nothing. */
+  /**
+   * Takes over what other connections changed. Cheap when they changed nothing. An index that another build replaced
+   * stays as it is where its newest graph is gone.
+   */
   async refresh(): Promise<void> {
     const version = this.#store.db.pragma('data_version', { simple: true });
     if (version === this.#dataVersion) return;
-    if (this.#store.foldedRevision > this.#graphRevision && this.#graph !== null) {
-      this.#manifest = await readManifest(this.folder);
-      this.#graph = await loadGraph(this.folder, this.#manifest);
-      this.#graphRevision = this.#manifest.revision;
-    }
-    this.#applyChanges();
+    // Others may fold while a graph file is loaded.
+    if (this.#withGraph) while (!this.#applyChanges() && (await this.#loadNewestGraph()));
+    this.#dataVersion = version;
   }
 
-  /** Durable when it resolves, and searched from then on. @see PassageStore.change */
+  /**
+   * Durable when it resolves, and searched from then on. @see PassageStore.change
+   * @throws {ConflictError} another build replaced the index
+   */
   async change(
     additions: readonly PassageAddition[],
     removals: readonly string[],
   ): Promise<{ added: number; removed: number }> {
-    const result = this.#openWriter().change(additions, removals);
+    const result = (await this.#openWriter()).change(additions, removals);
     await this.refresh();
     return result;
   }
 
-  /** Writes a graph file that holds all changes, so that the next start need not insert them again. */
+  /**
+   * Writes a graph file that holds all changes, so that the next start need not insert them again.
+   * @throws {ConflictError} another build replaced the index; it stays
+   */
   async fold(): Promise<void> {
-    const writer = this.#openWriter();
+    const writer = await this.#openWriter();
     writer.db.exec('BEGIN IMMEDIATE');
     try {
+      // Under the lock, which a build takes to put its manifest in place.
+      await this.#checkInPlace();
       await this.refresh();
       const revision = this.#graphRevision;
       if (this.#graph !== null && revision > this.#manifest.revision) {
         this.#manifest = await this.#saveGraph(this.#graph, revision);
         writer.forgetChangesUpTo(revision);
+        await removeOlderGraphs(this.folder, this.#manifest);
       }
       writer.db.exec('COMMIT');
     } catch (error) {
-      writer.db.exec('ROLLBACK');
+      // SQLite has ended the transaction itself where the disk failed.
+      if (writer.db.inTransaction) writer.db.exec('ROLLBACK');
       throw error;
     }
-    await removeStrays(this.folder);
   }
 
   close(): void {
@@ -147,7 +164,7 @@ export class LocalIndex {
 
   async #saveGraph(current: HnswIndex, revision: number): Promise<IndexManifest> {
     const before = this.#manifest;
-    const file = before.graph.file.replace(/(-r\d+)?\.bin$/, `-r${revision}.bin`);
+    const file = foldedGraphFile(before.graph.file, revision);
     const path = join(this.folder, file);
     current.save(`${path}.new`);
     if (current.deletedShare > MAX_DELETED_SHARE) {
@@ -168,27 +185,67 @@ export class LocalIndex {
     return manifest;
   }
 
-  #openWriter(): PassageStore {
+  async #openWriter(): Promise<PassageStore> {
+    await this.#checkInPlace();
     const path = join(this.folder, this.#manifest.passages.file);
-    this.#writer ??= new PassageStore(openDatabase(path, { busyTimeoutMs: BUSY_TIMEOUT_MS }), path);
+    this.#writer ??= new PassageStore(
+      openDatabase(path, { mustExist: true, busyTimeoutMs: BUSY_TIMEOUT_MS }),
+      path,
+    );
     return this.#writer;
   }
 
-  #applyChanges(): void {
-    this.#dataVersion = this.#store.db.pragma('data_version', { simple: true });
-    if (this.#graph === null) {
-      this.#graphRevision = this.#store.revision;
-      return;
-    }
-    for (const { revision, label, vector } of this.#store.changesAfter(this.#graphRevision)) {
-      if (vector === null) this.#graph.remove(label);
-      else this.#graph.add(label, vector);
-      this.#graphRevision = revision;
-    }
-    if (this.#graph.count !== this.count)
+  /** @throws {ConflictError} the folder holds another index by now */
+  async #checkInPlace(): Promise<void> {
+    const { passages } = await readManifest(this.folder);
+    if (passages.file !== this.#manifest.passages.file) throw this.#replaced();
+  }
+
+  #replaced(): ConflictError {
+    return new ConflictError(
+      `index "${this.#manifest.name}" in ${this.folder}: another build replaced it meanwhile; do it again for the new one`,
+    );
+  }
+
+  /**
+   * Brings the graph up to the journal's end.
+   * @returns false when the journal begins after the graph: a newer graph file holds what lies between
+   */
+  #applyChanges(): boolean {
+    return this.#store.db.transaction(() => {
+      if (this.#graph === null || this.#store.foldedRevision > this.#graphRevision) return false;
+      for (const { revision, label, vector } of this.#store.changesAfter(this.#graphRevision)) {
+        if (vector === null) this.#graph.remove(label);
+        else this.#graph.add(label, vector);
+        this.#graphRevision = revision;
+      }
+      if (this.#graph.count !== this.count)
+        throw new IntegrityError(
+          `index "${this.#manifest.name}": expected a vector for each of ${this.count} passages, the graph has ${this.#graph.count}`,
+        );
+      return true;
+    })();
+  }
+
+  /** @returns false when the folder holds another index by now */
+  async #loadNewestGraph(): Promise<boolean> {
+    const { foldedRevision } = this.#store;
+    const manifest = await readManifest(this.folder);
+    if (manifest.passages.file !== this.#manifest.passages.file) return false;
+    if (manifest.revision < foldedRevision)
       throw new IntegrityError(
-        `index "${this.#manifest.name}": expected a vector for each of ${this.count} passages, the graph has ${this.#graph.count}`,
+        `index "${manifest.name}": expected a graph of revision ${foldedRevision} or later, the manifest names one of ${manifest.revision}`,
       );
+    const graph = await loadGraph(this.folder, manifest).catch(async (error) => {
+      // A fold that came between has taken the file away.
+      if ((await readManifest(this.folder)).graph.file !== manifest.graph.file) return null;
+      throw error;
+    });
+    if (graph === null || manifest.revision <= this.#graphRevision) return true;
+    this.#manifest = manifest;
+    this.#graph = graph;
+    this.#graphRevision = manifest.revision;
+    return true;
   }
 }
 

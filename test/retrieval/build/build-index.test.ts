@@ -166,18 +166,26 @@ test('two builds in one folder do not mix', async () => {
   const opened = new Promise<void>((resolve) => {
     open = resolve;
   });
+  let begin = (): void => {};
+  const begun = new Promise<void>((resolve) => {
+    begin = resolve;
+  });
   const slow: Embedder = {
     ...embedder,
     embed: async (texts, kind) => {
+      begin();
       await opened;
       return embedder.embed(texts, kind);
     },
   };
   const first = build({ input, embedder: slow });
-  await new Promise((resolve) => setTimeout(resolve, 300));
-  await expect(build({ input })).rejects.toThrow(UnavailableError);
+  await begun;
+  for (const restart of [false, true])
+    await expect(build({ input, restart })).rejects.toThrow(UnavailableError);
   open();
   expect((await first).passages.count).toBe(50);
+  expect(await contentOf(join(folder(), 'index'))).toMatchObject({ rows: { length: 50 } });
+  expect(readdirSync(join(folder(), 'index'))).toHaveLength(3);
 });
 
 test('a new build replaces the old one, which stays usable for who has it open', async () => {

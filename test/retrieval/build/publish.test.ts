@@ -1,11 +1,12 @@
-import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { FileFormatError, IntegrityError } from '../../../src/errors.js';
+import { CancelledError, FileFormatError, IntegrityError } from '../../../src/errors.js';
 import { buildIndex } from '../../../src/retrieval/build/build-index.js';
 import { buildFolder } from '../../../src/retrieval/build/build-state.js';
 import { publishStaged } from '../../../src/retrieval/build/publish.js';
 import { LocalIndex } from '../../../src/retrieval/folder/local-index.js';
-import type { IndexManifest } from '../../../src/retrieval/folder/manifest.js';
+import { type IndexManifest, readManifest } from '../../../src/retrieval/folder/manifest.js';
+import { openDatabase } from '../../../src/storage/index.js';
 import { makePassages, writeCorpus } from '../support/corpus.js';
 import { useTemporaryFolder } from '../support/folders.js';
 import { createWordEmbedder } from '../support/word-embedder.js';
@@ -41,6 +42,22 @@ test.each([[[]], [['passages']], [['passages', 'graph']]] as const)(
     expect(await publishStaged(output, buildFolder(output))).toBeNull();
   },
 );
+
+test('an earlier index that is being changed is waited for', async () => {
+  const { output, manifest } = await stage([]);
+  const earlier = join(folder(), 'earlier');
+  const input = writeCorpus(join(folder(), 'earlier.jsonl'), makePassages(10, 2));
+  const { passages } = await buildIndex({ input, output: earlier, embedder: createWordEmbedder() });
+  cpSync(earlier, output, { recursive: true });
+  const change = openDatabase(join(output, passages.file));
+  change.exec('BEGIN IMMEDIATE');
+  const place = buildFolder(output);
+  await expect(publishStaged(output, place, AbortSignal.abort())).rejects.toThrow(CancelledError);
+  expect((await readManifest(output)).passages.file).toBe(passages.file);
+  change.close();
+  expect(await publishStaged(output, place)).toEqual(manifest);
+  expect(readdirSync(output)).toHaveLength(3);
+});
 
 test('a file that is gone is an error, and no manifest appears', async () => {
   const { output } = await stage([]);

@@ -1,7 +1,8 @@
 import { spawnSync } from 'node:child_process';
-import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import {
+  ConflictError,
   FileFormatError,
   IntegrityError,
   NotFoundError,
@@ -10,11 +11,18 @@ import {
 } from '../../../src/errors.js';
 import { buildIndex } from '../../../src/retrieval/build/build-index.js';
 import { LocalIndex } from '../../../src/retrieval/folder/local-index.js';
-import { checkEmbedder, type IndexManifest, readManifest } from '../../../src/retrieval/folder/manifest.js';
+import * as manifests from '../../../src/retrieval/folder/manifest.js';
 import type { PassageAddition } from '../../../src/retrieval/passages/passage-store.js';
 import { makePassages, writeCorpus } from '../support/corpus.js';
 import { useTemporaryFolder } from '../support/folders.js';
 import { createWordEmbedder } from '../support/word-embedder.js';
+
+jest.mock('../../../src/retrieval/folder/manifest.js', () => {
+  const actual = jest.requireActual('../../../src/retrieval/folder/manifest.js');
+  return { ...actual, readManifest: jest.fn(actual.readManifest) };
+});
+const { checkEmbedder, readManifest } = manifests;
+type IndexManifest = manifests.IndexManifest;
 
 const folder = useTemporaryFolder();
 const embedder = createWordEmbedder();
@@ -203,6 +211,57 @@ describe('changes', () => {
     const reopened = await LocalIndex.open(output, withGraph);
     expect(await topId(reopened, 'walrus penguin')).toBe('two');
     expect(reopened.count).toBe(61);
+    reopened.close();
+  });
+
+  test.each(['refreshed', 'opened'])(
+    'an index that is %s while others fold has all changes',
+    async (what) => {
+      const { output } = await build('index');
+      const [watcher, index] = [
+        await LocalIndex.open(output, withGraph),
+        await LocalIndex.open(output, withGraph),
+      ];
+      const changeAndFold = async (id: string, text: string): Promise<void> => {
+        await index.change([await addition(id, text)], []);
+        await index.fold();
+      };
+      await changeAndFold('one', 'zebra giraffe');
+      const read = jest.requireActual<typeof manifests>(
+        '../../../src/retrieval/folder/manifest.js',
+      ).readManifest;
+      jest.mocked(readManifest).mockImplementationOnce(async (at) => {
+        const manifest = await read(at);
+        await changeAndFold('two', 'walrus penguin');
+        return manifest;
+      });
+      if (what === 'refreshed') await watcher.refresh();
+      const follower = what === 'refreshed' ? watcher : await LocalIndex.open(output, withGraph);
+      expect(follower.count).toBe(62);
+      expect(await topId(follower, 'walrus penguin')).toBe('two');
+      for (const each of new Set([watcher, index, follower])) each.close();
+    },
+  );
+
+  test('do not bring back an index that another build replaced', async () => {
+    const { output } = await build('index');
+    const [folding, changing] = [
+      await LocalIndex.open(output, withGraph),
+      await LocalIndex.open(output, withGraph),
+    ];
+    await folding.change([await addition('one', 'zebra giraffe')], []);
+    await changing.refresh();
+    const input = writeCorpus(join(folder(), 'fresh.jsonl'), makePassages(70, 2));
+    const fresh = await buildIndex({ input, output, embedder });
+    await expect(folding.fold()).rejects.toThrow(ConflictError);
+    await expect(changing.change([], ['p1'])).rejects.toThrow(ConflictError);
+    expect(await topId(changing, 'zebra giraffe')).toBe('one');
+    folding.close();
+    changing.close();
+    const files = [fresh.graph.file, 'manifest.json', fresh.passages.file].sort();
+    expect(readdirSync(output).sort()).toEqual(files);
+    const reopened = await LocalIndex.open(output, withGraph);
+    expect([reopened.count, reopened.snapshotId]).toEqual([70, fresh.snapshotId]);
     reopened.close();
   });
 
