@@ -169,17 +169,19 @@ export async function scoreSequences(
   rows: TokenRows,
   targets: readonly (readonly number[])[],
   control: StepControl,
-): Promise<readonly Pick<Scores, 'logprobs' | 'values'>[]> {
-  const found = rows.map(() => ({ logprobs: new Float32Array(0), values: new Float32Array(0) }));
+): Promise<readonly Scores[]> {
+  const none = new Float32Array(0);
+  const found: Scores[] = rows.map(() => ({ logprobs: none, entropies: none, values: none }));
   const { micros, results } = await overLanes(model, rows, targets, control, (lane, { batch }) =>
     lane.score(batch),
   );
   for (const [at, { members }] of micros.entries()) {
-    const { logprobs, values } = results[at] as Scores;
+    const { logprobs, entropies, values } = results[at] as Scores;
     let from = 0;
     for (const index of members) {
       const to = from + (targets[index] as readonly number[]).length;
-      found[index] = { logprobs: logprobs.slice(from, to), values: values.slice(from, to) };
+      const part = (scores: Float32Array): Float32Array => scores.slice(from, to);
+      found[index] = { logprobs: part(logprobs), entropies: part(entropies), values: part(values) };
       from = to;
     }
   }

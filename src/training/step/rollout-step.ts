@@ -19,6 +19,7 @@ import {
 } from '../algorithms/index.js';
 import type { StepWork } from '../trainer/messages.js';
 import { type StepControl, scoreSequences, type TokenRows } from './accumulate.js';
+import { driftOf } from './drift.js';
 import { type UpdateReport, updateModel } from './guarded-update.js';
 import { advantagesNeedScores, asRollouts, plainData, type Rollout, scoredData } from './rollout-data.js';
 import type { StepOutcome, StepPart, StepParts } from './step-parts.js';
@@ -46,10 +47,17 @@ export async function rolloutStep(
     made.keep.flatMap((kept, i) => (kept ? [i] : [])),
   );
   const updates = await runUpdates(parts, batch, work, counted.control);
+  const { reference } = work;
+  // A policy that has collapsed gets nothing right, so that no group differs and no update measures how far it has gone.
+  const drift =
+    updates.count > 0 || reference === null
+      ? {}
+      : await driftOf(parts.policy, rollouts, reference, counted.control);
   return {
     metrics: {
       ...summariseMetrics(made.metrics),
       ...updates.figures,
+      ...drift,
       ...rolloutFigures(rollouts),
       learningRate: work.policy.learningRate,
       ...(parts.critic === null ? {} : { valueLearningRate: work.value.learningRate }),

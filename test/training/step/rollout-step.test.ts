@@ -92,6 +92,25 @@ test('groups of equal rewards carry no signal: no update, same policy', async ()
   );
   expect(report.state).toBe(start.state);
   expect(report.metrics).toMatchObject({ updates: 0, trainedRollouts: 0, zeroVarianceShare: 1, reward: 1 });
+  expect(report.metrics).toMatchObject({ kl: 0, klK1: 0, entropy: expect.any(Number) });
+});
+
+test('a step without a signal tells how far the policy has gone, as a step with one does', async () => {
+  const { session, start } = await begin();
+  const reference = start.folder;
+  const eight = rollouts.slice(0, 8) as typeof rollouts;
+  await session.step(stepWork('grpo', rollouts, { reference }), control);
+  const equal = eight.map((item) => ({
+    ...item,
+    rollout: { ...item.rollout, reward: 0 },
+  })) as typeof rollouts;
+  const without = await session.step(stepWork('grpo', equal, { step: 2, reference }), control);
+  const { metrics } = await session.step(stepWork('grpo', eight, { step: 3, reference }), control);
+  expect(without.metrics.updates).toBe(0);
+  expect(metrics).toMatchObject({ updates: 1, trainedRollouts: 8 });
+  expect(without.metrics.kl).toBeGreaterThan(0);
+  for (const name of ['kl', 'klK1', 'entropy'])
+    expect(without.metrics[name]).toBeCloseTo(metrics[name] as number, 6);
 });
 
 test('rollouts of an earlier version are weighed against that version; too old ones are dropped', async () => {
