@@ -280,11 +280,13 @@ export class OnlineLoop implements LoopControl {
       return;
     }
     const metrics = { ...report.metrics, ...health };
+    // The figures are of the policy that the step began with; what came out of it, the next step tells.
+    const began = this.state.ledger?.trainerStep ?? 0;
     const next = await this.#trainers.commit(this.state, trainer, { batch, plan, learned, metrics });
     this.state = {
       ...next,
       guard: guard.state,
-      stableStep: guard.stable ? trainer.step : this.state.stableStep,
+      stableStep: guard.stable ? began : this.state.stableStep,
     };
     await this.#publisher.save(this.state);
     this.#attempt.end();
@@ -295,7 +297,7 @@ export class OnlineLoop implements LoopControl {
       .catch((error) => this.house.onFailure(error as Error, 'the removal of old checkpoints'));
   }
 
-  /** The step is thrown away, and training goes on from the last stable one once somebody has looked at it. */
+  /** The step is thrown away, and training goes on from the last policy that was seen to be sound, once somebody has looked at it. */
   async #collapse(alarms: readonly string[]): Promise<void> {
     const back = await this.#trainers.returnTo(this.state, this.state.stableStep);
     const reason = `the policy begins to collapse: ${alarms.join('; ')}; training is back at its step ${back.stableStep}`;
