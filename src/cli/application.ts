@@ -106,6 +106,12 @@ export async function openIndex(config: Config, options: StartOptions = {}): Pro
   return createRetriever(config, options);
 }
 
+/** Width of the searches of the graph, which decides what they find; null where no graph is searched. */
+export function searchWidth({ retrieval }: Config, retriever: Retriever | null): number | null {
+  const kind = retriever?.info.kind;
+  return kind === 'hnsw' || kind === 'hybrid' ? retrieval.ef : null;
+}
+
 /** What rollouts are made of beside the engine. */
 export const rolloutParts = (
   config: Config,

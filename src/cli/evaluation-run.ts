@@ -19,6 +19,7 @@ import {
   preparePolicyFiles,
   rolloutParts,
   type StartOptions,
+  searchWidth,
   startPolicyModel,
 } from './application.js';
 
@@ -110,7 +111,7 @@ async function chosenAdapter(
 function settingsOf(
   config: Config,
   method: MethodName,
-  { info: { modelId, modelDigest, fingerprint } }: Engine,
+  { info: { modelId, modelDigest, fingerprint, maxSequenceTokens } }: Engine,
   retriever: Retriever | null,
 ): Record<string, unknown> {
   return {
@@ -120,6 +121,8 @@ function settingsOf(
     fingerprint,
     index: retriever?.snapshotId ?? null,
     retriever: retriever?.info.kind ?? null,
+    ef: searchWidth(config, retriever),
+    sequenceTokens: maxSequenceTokens,
     rollout: config.rollout,
     prompt: METHODS[method].promptDigest(loadPrompts(config.rollout)),
   };
@@ -135,7 +138,6 @@ function samplingSettings(
     temperature,
     seed: evaluation.seed,
     slots: info.maxSequences,
-    sequenceTokens: info.maxSequenceTokens,
     prefillChunkTokens: engine.prefillChunkTokens,
     prefixCacheTokens: engine.prefixCacheTokens,
   };

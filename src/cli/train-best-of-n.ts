@@ -6,7 +6,7 @@ import { readAdapter } from '../model/index.js';
 import { rewardSettings, scoreRecord } from '../reward/index.js';
 import { runSettings } from '../training/index.js';
 import { canonicalJson, sha256Hex } from '../util/digest.js';
-import { openIndex } from './application.js';
+import { openIndex, searchWidth } from './application.js';
 import { type CliContext, contextOf } from './context.js';
 import { counted } from './counted.js';
 import { wholeNumber } from './flag-values.js';
@@ -73,12 +73,14 @@ async function sample(context: CliContext, flags: BestOfNFlags): Promise<void> {
           minReward: flags.minReward,
           seed: settings.seed,
           output: flags.output,
+          onNote: output.note,
           settingsDigest: sha256Hex(
             canonicalJson({
               version,
               model: house.engine.info.modelDigest,
               index: retriever.snapshotId,
               retriever: retriever.info.kind,
+              ef: searchWidth(config, retriever),
               prompt: prompts.searchR1.digest,
               rollout: house.parts.config,
               topK: config.rollout.topK,

@@ -9,7 +9,7 @@ import { rewardSettings, scoreRecord } from '../reward/index.js';
 import { type AlgorithmName, referenceDigest, runSettings } from '../training/index.js';
 import { sha256File } from '../util/digest.js';
 import { mean } from '../util/mean.js';
-import { openIndex } from './application.js';
+import { openIndex, searchWidth } from './application.js';
 import type { CliContext } from './context.js';
 import { counted } from './counted.js';
 import { trainingQuestions } from './questions.js';
@@ -98,15 +98,15 @@ function referenceOf(
 
 /** What decides rollouts and rewards, beside the settings of the trainer. */
 function rolloutInputs(
-  { engine, retrieval, rollout, training }: Config,
+  config: Config,
   { engine: { info }, parts }: RolloutHouse,
   retriever: Retriever,
 ): Record<string, string | number | null> {
-  const { kind } = retriever.info;
+  const { engine, rollout, training } = config;
   return {
     index: retriever.snapshotId,
-    retriever: kind,
-    ef: kind === 'hnsw' || kind === 'hybrid' ? retrieval.ef : null,
+    retriever: retriever.info.kind,
+    ef: searchWidth(config, retriever),
     retrieverRetries: rollout.retrieverRetries,
     prompt: parts.prompts.searchR1.digest,
     topK: rollout.topK,

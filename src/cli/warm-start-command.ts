@@ -14,7 +14,7 @@ import {
 import { ensureModel, preparePrecision } from '../model/index.js';
 import { inlineEncoding, loadPrompts } from '../rollout/index.js';
 import { createTokenizer } from '../tokenizer/index.js';
-import { openIndex, type StartOptions } from './application.js';
+import { openIndex, type StartOptions, searchWidth } from './application.js';
 import { type CliContext, contextOf } from './context.js';
 import { counted } from './counted.js';
 import { oneOf, wholeNumber } from './flag-values.js';
@@ -102,6 +102,7 @@ async function make(
       tokenizer,
       encoding: inlineEncoding(tokenizer),
       retriever,
+      searchWidth: searchWidth(config, retriever),
       config: config.rollout,
       prompts: loadPrompts(config.rollout),
     };

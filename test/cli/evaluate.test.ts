@@ -29,7 +29,8 @@ async function run(...args: string[]) {
   const [out, err]: string[][] = [[], []];
   jest.spyOn(process.stdout, 'write').mockImplementation((text) => (out as string[]).push(String(text)) > 0);
   jest.spyOn(process.stderr, 'write').mockImplementation((text) => (err as string[]).push(String(text)) > 0);
-  const settings = Object.entries(base()).map(([key, value]) => `${key}=${value}`);
+  const isGiven = (key: string): boolean => args.some((arg) => arg.startsWith(`${key}=`));
+  const settings = Object.entries(base()).flatMap(([key, value]) => (isGiven(key) ? [] : `${key}=${value}`));
   const code = await runCli(['evaluate', ...args, ...settings.flatMap((item) => ['--set', item])]);
   jest.restoreAllMocks();
   return { code, out: (out as string[]).join(''), err: (err as string[]).join('') };
@@ -70,8 +71,13 @@ test('measures, writes its folder, answers nothing twice, and compares', async (
   expect(JSON.parse(again.out)).toEqual(report);
   expect(readFileSync(join(output, 'results.jsonl'), 'utf8')).toBe(lines);
 
-  const other = await measured(output, '--top-k', '5');
-  expect(other).toMatchObject({ code: 1, err: expect.stringMatching(/holds results of other settings/) });
+  for (const flags of [
+    ['--top-k', '5'],
+    ['--set', 'engine.maxSequenceTokens=250'],
+  ]) {
+    const other = await measured(output, ...flags);
+    expect(other).toMatchObject({ code: 1, err: expect.stringMatching(/holds results of other settings/) });
+  }
 
   const compared = await run('compare', output, output, '--json');
   expect(JSON.parse(compared.out).overall).toMatchObject({ questions: 3, difference: { mean: 0 } });

@@ -163,6 +163,14 @@ test('grpo: from an adapter, against a reference of another scale; what differs 
     stderr: expect.stringMatching(/reference: "\w+", now "/),
   });
 
+  const evaluation = (ef: number) => {
+    const sizes = { 'engine.maxSequenceTokens': 512, 'rollout.turnTokens': 2, 'retrieval.ef': ef };
+    const flags = ['-m', 'rag', '--adapter', 'base', '--limit', '1', '-o', join(folder, 'evaluation')];
+    return cli('evaluate', '--data', questions, '--index', index, ...flags, ...set(sizes));
+  };
+  expect(await evaluation(256)).toMatchObject({ code: 0 });
+  expect(await evaluation(512)).toMatchObject({ code: 1, stderr: expect.stringMatching(/other settings/) });
+
   const other = join(folder, 'other');
   expect(await grpo(other, { 'training.rank': 3 })).toMatchObject({
     code: 2,

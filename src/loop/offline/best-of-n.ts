@@ -12,6 +12,7 @@ import { derivedSeed } from '../../util/derived-seed.js';
 import { readJsonFileIfAny, writeJsonFile } from '../../util/json-file.js';
 import { openJsonLines, writeJsonLines } from '../../util/json-lines.js';
 import type { OnProgress } from '../../util/progress.js';
+import { aloneOn } from '../warm-start/alone.js';
 import { readWarmStart, type WarmStartLine } from '../warm-start/line.js';
 import type { LockStepRollouts, RolloutJob } from './lock-step-rollouts.js';
 
@@ -31,6 +32,7 @@ export interface BestOfNOptions {
   /** Of everything that decides the outcome. */
   readonly settingsDigest: string;
   readonly onProgress?: OnProgress;
+  readonly onNote?: (line: string) => void;
   readonly signal?: AbortSignal;
 }
 
@@ -51,8 +53,13 @@ const QUESTIONS_A_ROUND = 16;
  * @throws {CancelledError} the signal fired
  */
 export async function sampleBest(options: BestOfNOptions): Promise<BestOfNSummary> {
-  const { questions, output, samples, signal, onProgress } = options;
+  const { samples } = options;
   if (!(samples >= 1)) throw new InvalidInputError(`expected at least one sample, got ${samples}`, 'samples');
+  return aloneOn(options.output, options, () => goOn(options));
+}
+
+async function goOn(options: BestOfNOptions): Promise<BestOfNSummary> {
+  const { questions, output, signal, onProgress } = options;
   let done = await questionsDone(options);
   let trajectories = await keepFinished(options, done);
   while (done < questions.length) {

@@ -3,6 +3,7 @@
 import { CancelledError } from '../../errors.js';
 import { openJsonLines } from '../../util/json-lines.js';
 import type { OnProgress } from '../../util/progress.js';
+import { aloneOn } from './alone.js';
 import type { WarmStartLine } from './line.js';
 import { linesSoFar } from './lines-so-far.js';
 import { countUp, digestOf, summarise, type WarmStartSummary } from './make.js';
@@ -25,7 +26,11 @@ export interface RivalOptions {
 }
 
 /** One trajectory for each of `from`: its question as prompt, its answer as the whole turn. Resumes. */
-export async function makeRivals(options: RivalOptions): Promise<WarmStartSummary> {
+export function makeRivals(options: RivalOptions): Promise<WarmStartSummary> {
+  return aloneOn(options.output, options, () => goOn(options));
+}
+
+async function goOn(options: RivalOptions): Promise<WarmStartSummary> {
   const { house, method, output, topK, signal, onProgress, onNote } = options;
   const from = options.from.slice(0, options.count);
   const settingsDigest = digestOf(house, { topK, method });

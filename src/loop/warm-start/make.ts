@@ -6,6 +6,7 @@ import { partOf, type Question } from '../../evaluation/index.js';
 import { canonicalJson, sha256Hex } from '../../util/digest.js';
 import { openJsonLines } from '../../util/json-lines.js';
 import type { OnProgress } from '../../util/progress.js';
+import { aloneOn } from './alone.js';
 import type { WarmStartLine } from './line.js';
 import { linesSoFar } from './lines-so-far.js';
 import { GiveUp, type NamedScript, scriptsFor } from './scripts.js';
@@ -50,8 +51,12 @@ const AT_ONCE = 8;
  * @throws {CancelledError} the signal fired; {UnavailableError} searches do not come back; the file holds all that was finished
  */
 export async function makeWarmStart(options: WarmStartOptions): Promise<WarmStartSummary> {
+  refuseValidation(options.questions);
+  return aloneOn(options.output, options, () => goOn(options));
+}
+
+async function goOn(options: WarmStartOptions): Promise<WarmStartSummary> {
   const { questions, output, count, signal, house } = options;
-  refuseValidation(questions);
   const settingsDigest = digestOf(house, { topK: options.topK, method: 'search-r1' });
   const sources = new Map(questions.map((question) => [question.id, question]));
   const lines = await linesSoFar({ output, settingsDigest, sources, onNote: options.onNote });
@@ -95,7 +100,7 @@ function refuseValidation(questions: readonly Question[]): void {
 }
 
 export function digestOf(house: TeachingHouse, settings: Readonly<Record<string, unknown>>): string {
-  const { retriever, info, config, prompts } = house;
+  const { retriever, searchWidth = null, info, config, prompts } = house;
   return sha256Hex(
     canonicalJson({
       ...settings,
@@ -103,6 +108,7 @@ export function digestOf(house: TeachingHouse, settings: Readonly<Record<string,
       model: info.modelDigest,
       index: retriever?.snapshotId ?? null,
       retriever: retriever?.info.kind ?? null,
+      ef: searchWidth,
       config,
       prompts: Object.values(prompts).map(({ digest }) => digest),
     }),

@@ -12,6 +12,8 @@ import { createTeacherGenerator, type Teacher } from './teacher-generator.js';
 /** What rollouts are made of, without a generator; `info` is that of the policy that will be trained. */
 export type TeachingHouse = Omit<RolloutRunnerOptions, 'generator' | 'onRecord'> & {
   readonly info: Parameters<typeof createTeacherGenerator>[0]['info'];
+  /** Width of the retriever's searches of its graph; null where it has none. */
+  readonly searchWidth?: number | null;
   /** Between looks whether searches that failed work again. */
   readonly searchPausesMs?: readonly number[];
 };

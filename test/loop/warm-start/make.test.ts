@@ -264,6 +264,27 @@ test('a file that was cut off is gone on with, to the very same file', async () 
   expect(stripped(await readFile(output, 'utf8'))).toBe(stripped(whole));
 });
 
+test('two at once make the file of one', async () => {
+  const { output, lines } = await made([SINGLE, CHAIN, COMPARISON]);
+  await rm(output);
+  const both = await Promise.all([made([SINGLE, CHAIN, COMPARISON]), made([SINGLE, CHAIN, COMPARISON])]);
+  expect(both.map(({ summary }) => summary.trajectories)).toEqual([3, 3]);
+  const ids = (all: readonly WarmStartLine[]) => all.map(({ questionId }) => questionId);
+  expect(ids(await readWarmStart(output))).toEqual(ids(lines));
+  const rivals = join(folder, 'rivals.jsonl');
+  const house = createHouse();
+  await Promise.all(
+    [1, 2].map(() => makeRivals({ house, method: 'direct', from: lines, output: rivals, topK: 3 })),
+  );
+  expect(await readWarmStart(rivals)).toHaveLength(3);
+});
+
+test('searches of another width are other settings', async () => {
+  const { output, house } = await made([SINGLE]);
+  const wider = { house: { ...house, searchWidth: 512 }, questions: [SINGLE], output, count: 100, topK: 3 };
+  await expect(makeWarmStart(wider)).rejects.toThrow('other settings');
+});
+
 test('a trajectory whose question or gold answers changed is made again; one whose question is gone is told', async () => {
   const { output, house, lines: before } = await made([SINGLE, CHAIN]);
   const corrected = { ...SINGLE, goldenAnswers: ['Lisbon', 'Lisboa'] };
