@@ -39,6 +39,9 @@ export async function openRolloutHouse(
   { home, model }: TrainedModel,
   retriever: Retriever,
 ): Promise<RolloutHouse> {
+  // What fails by settings fails before there is a thread to close.
+  const prompts = loadPrompts(config.rollout);
+  const maxSequenceTokens = sequenceTokens(config, settings);
   const source = await model.readTokenizer();
   const engine = await createEngine({
     modelId: model.record.id,
@@ -48,7 +51,7 @@ export async function openRolloutHouse(
       ...config.engine,
       threads: config.engine.threads || availableParallelism(),
       maxSequences: config.training.rolloutSequences,
-      maxSequenceTokens: sequenceTokens(config, settings),
+      maxSequenceTokens,
     },
     lockStep: true,
     // It takes turns with the trainer.
@@ -60,7 +63,7 @@ export async function openRolloutHouse(
     tokenizer: encoding.tokenizer,
     encoding,
     config: { ...config.rollout, ...settings.rollout },
-    prompts: loadPrompts(config.rollout),
+    prompts,
   };
   const { topK } = config.rollout;
   return {

@@ -30,13 +30,21 @@ export async function openParallelEmbedder(
       restart: false,
     });
   const workers = [await start()];
-  workers.push(...(await Promise.all(Array.from({ length: count - 1 }, start))));
-  const dimension = await (workers[0] as WorkerClient<EmbedMethods>).call('dimension', undefined);
-  return {
-    info: { id: files.id, digest: files.digest, dimension },
-    embed: (texts, kind, embedOptions) => embedInParallel(workers, texts, kind, dimension, embedOptions),
-    close: async () => void (await Promise.all(workers.map((worker) => worker.close()))),
-  };
+  const close = async (): Promise<void> => void (await Promise.all(workers.map((worker) => worker.close())));
+  try {
+    const others = await Promise.allSettled(Array.from({ length: count - 1 }, start));
+    for (const other of others) if (other.status === 'fulfilled') workers.push(other.value);
+    for (const other of others) if (other.status === 'rejected') throw other.reason;
+    const dimension = await (workers[0] as WorkerClient<EmbedMethods>).call('dimension', undefined);
+    return {
+      info: { id: files.id, digest: files.digest, dimension },
+      embed: (texts, kind, embedOptions) => embedInParallel(workers, texts, kind, dimension, embedOptions),
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
 }
 
 /** Longest texts first, so that the threads end at about the same time. */
