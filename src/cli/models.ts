@@ -131,14 +131,14 @@ function verifyCommand(): Command {
     .description('read every byte of imported models and compare the sums; exit code 1 when one is damaged')
     .argument('[id...]', 'names; all when absent')
     .action(async (ids: string[], _options, self: Command) => {
-      const { config, output } = contextOf(self);
+      const { config, output, signal } = contextOf(self);
       const home = homeFolder(config);
       const names = ids.length > 0 ? ids : (await listModels(home)).map(({ id }) => id);
       const progress = output.progress();
       const results: { id: string; faults: string[] }[] = [];
       try {
         for (const id of names)
-          results.push({ id, faults: await verifyModel(home, id, { onProgress: progress.on }) });
+          results.push({ id, faults: await verifyModel(home, id, { onProgress: progress.on, signal }) });
       } finally {
         progress.stop();
       }

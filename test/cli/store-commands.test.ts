@@ -94,3 +94,24 @@ test('what a key said can go alone', async () => {
 test('no keys are called that', async () => {
   expect(await run('keys', 'list')).toEqual({ code: 0, out: 'no keys\n', err: '' });
 });
+
+// Last: from here on the process stands interrupted.
+test('Ctrl-C ends an export with 130, to standard output and to a file', async () => {
+  const store = openTrajectoryStore({ storage: { kind: 'sqlite', path }, retry: false });
+  for (const id of ['x', 'y', 'z']) await store.put(makeRecord(id), NO_NOTES);
+  await store.close();
+  let out = '';
+  jest.spyOn(process.stdout, 'write').mockImplementation((text) => {
+    out += text;
+    process.emit('SIGINT');
+    return true;
+  });
+  jest.spyOn(process.stderr, 'write').mockReturnValue(true);
+  const flags = ['trajectories', 'export', '--all', '--set', `store.path=${path}`];
+  expect(await runCli(flags)).toBe(130);
+  jest.restoreAllMocks();
+  expect(out.trim().split('\n')).toHaveLength(1);
+  const toFile = await run('trajectories', 'export', '--all', '-o', join(folder, 'export.jsonl'));
+  expect(toFile).toMatchObject({ code: 130, out: '' });
+  expect(toFile.err).not.toContain('    at ');
+});

@@ -1,5 +1,6 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { CancelledError } from '../../src/errors.js';
 import { addToIndex, removeFromIndex } from '../../src/retrieval/change-index.js';
 import { type EnsureOptions, ensureIndex } from '../../src/retrieval/ensure-index.js';
 import { describeIndex, listIndexes } from '../../src/retrieval/folder/list-indexes.js';
@@ -93,6 +94,17 @@ test('verify finds a passage that was changed behind the index, and one that ful
   again.exec(`DELETE FROM passages WHERE id = 'p3'`);
   again.close();
   await expect(verifyIndex(place().output)).rejects.toThrow('expected 30 passages, came 29');
+});
+
+test('verify ends when its signal fires', async () => {
+  writeCorpus(place().input, makePassages(30));
+  await ensure();
+  const controller = new AbortController();
+  const onProgress = ({ stage }: { readonly stage: string }): void => {
+    if (stage === 'verify passages') controller.abort(new CancelledError());
+  };
+  const verifying = verifyIndex(place().output, { onProgress, signal: controller.signal });
+  await expect(verifying).rejects.toThrow(CancelledError);
 });
 
 test('list shows what is there and what is broken', async () => {

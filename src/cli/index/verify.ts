@@ -10,10 +10,10 @@ export function verifyCommand(): Command {
     .argument('[index]', 'name or folder (default: retrieval.index)')
     .action(async (name: string | undefined, _flags: unknown, self: Command) => {
       const context = contextOf(self);
-      const { config, output } = context;
+      const { config, output, signal } = context;
       const folder = indexFolder(indexesFolder(config), name ?? config.retrieval.index);
       await withProgress(context, async (onProgress) => {
-        const manifest = await verifyIndex(folder, onProgress);
+        const manifest = await verifyIndex(folder, { onProgress, signal });
         output.result({ folder, manifest }, `index "${manifest.name}" in ${folder} is sound`);
       });
     });

@@ -40,12 +40,26 @@ export function exportCommand(): Command {
       const count = (): void => void (written += 1);
       await withStore(config, async (store) => {
         const lines = exportLines(store, filter, count);
-        if (flags.output === undefined) for await (const line of lines) process.stdout.write(line);
-        else await pipeline(lines, createWriteStream(flags.output), { signal });
+        if (flags.output !== undefined) await writeLines(lines, flags.output, signal);
+        else
+          for await (const line of lines) {
+            signal.throwIfAborted();
+            process.stdout.write(line);
+          }
       });
       output.note(counted(written, 'answer'));
       if (flags.output !== undefined) output.result({ exported: written, file: flags.output }, flags.output);
     });
+}
+
+async function writeLines(lines: AsyncIterable<string>, file: string, signal: AbortSignal): Promise<void> {
+  try {
+    await pipeline(lines, createWriteStream(file), { signal });
+  } catch (error) {
+    // The pipeline ends with an error of its own.
+    signal.throwIfAborted();
+    throw error;
+  }
 }
 
 async function* exportLines(

@@ -86,30 +86,32 @@ export async function listModels(home: string): Promise<ModelRecord[]> {
   return records;
 }
 
-/** Reads every byte. @returns what is wrong, one line a fault; empty when all is right */
-export async function verifyModel(
-  home: string,
-  id: string,
-  options: { readonly onProgress?: OnProgress } = {},
-): Promise<string[]> {
+interface VerifyOptions {
+  readonly onProgress?: OnProgress;
+  readonly signal?: AbortSignal;
+}
+
+/** Reads every byte. @throws what the signal fired with. @returns what is wrong, one line a fault; empty when all is right */
+export async function verifyModel(home: string, id: string, options: VerifyOptions = {}): Promise<string[]> {
   const folder = modelFolder(home, id);
-  return folderFaults(folder, await readRecord(folder), options.onProgress);
+  return folderFaults(folder, await readRecord(folder), options);
 }
 
 /** Compares every byte of a model folder with its record. */
 export async function folderFaults(
   folder: string,
   record: ModelRecord,
-  onProgress?: OnProgress,
+  { onProgress, signal }: VerifyOptions = {},
 ): Promise<string[]> {
   const faults = await sizeFaults(folder, record);
   if (faults.length > 0) return faults;
   const total = record.files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   let before = 0;
   for (const { path, sha256, sizeBytes } of record.files) {
-    const found = await sha256File(join(folder, path), (bytes) =>
-      onProgress?.({ stage: `verify ${record.id}`, done: before + bytes, total, unit: 'bytes' }),
-    );
+    const found = await sha256File(join(folder, path), (bytes) => {
+      signal?.throwIfAborted();
+      onProgress?.({ stage: `verify ${record.id}`, done: before + bytes, total, unit: 'bytes' });
+    });
     if (found !== sha256) faults.push(`${path}: sha256 ${found}, expected ${sha256}`);
     before += sizeBytes;
   }

@@ -31,7 +31,7 @@ export async function stageManifest(
 ): Promise<void> {
   const { name, input, embedder, settings } = finished;
   const { count } = store;
-  const contentDigest = store.contentDigest();
+  const contentDigest = await store.contentDigest();
   const snapshotId = sha256Hex(
     canonicalJson({ contentDigest, embedder: embedder.digest, metric: settings.metric }),
   );

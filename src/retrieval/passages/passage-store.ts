@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { IntegrityError } from '../../errors.js';
 import type { Database } from '../../storage/index.js';
 import { canonicalJson, sha256Hex } from '../../util/digest.js';
@@ -164,8 +165,8 @@ export class PassageStore {
     return label;
   }
 
-  /** sha256 over all passages in the order of their labels. */
-  contentDigest(): string {
+  /** sha256 over all passages in the order of their labels. The event loop gets turns, so that a signal can fire. */
+  async contentDigest(signal?: AbortSignal): Promise<string> {
     let digest = sha256Hex('');
     let lines: string[] = [];
     const close = (): void => {
@@ -174,7 +175,10 @@ export class PassageStore {
     };
     for (const { id, title, text } of this.all()) {
       lines.push(JSON.stringify([id, title, text]));
-      if (lines.length === 1000) close();
+      if (lines.length < 1000) continue;
+      close();
+      await setImmediate();
+      signal?.throwIfAborted();
     }
     close();
     return digest;

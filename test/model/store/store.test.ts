@@ -12,7 +12,13 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { FileFormatError, InvalidInputError, NotFoundError, UnsupportedError } from '../../../src/errors.js';
+import {
+  CancelledError,
+  FileFormatError,
+  InvalidInputError,
+  NotFoundError,
+  UnsupportedError,
+} from '../../../src/errors.js';
 import {
   importModel,
   listModels,
@@ -53,6 +59,8 @@ describe('import', () => {
     weights.close();
     expect(createTokenizer(await opened.readTokenizer()).hasChatTemplate).toBe(true);
     expect(await verifyModel(home, name)).toEqual([]);
+    const signal = AbortSignal.abort(new CancelledError());
+    await expect(verifyModel(home, name, { signal })).rejects.toThrow(CancelledError);
   });
 
   test.each(['f32', 'q8_0', 'q4_1'])('a GGUF file: %s', async (type) => {

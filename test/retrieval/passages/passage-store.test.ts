@@ -117,16 +117,16 @@ test('the same changes give the same snapshot, other changes another', () => {
   expect(snapshots[0]).not.toBe(snapshots[2]);
 });
 
-test('the content digest depends on every passage and its order', () => {
-  const digests = [passages, [...passages].reverse(), passages.slice(1)].map((input, i) => {
+test('the content digest depends on every passage and its order', async () => {
+  const inputs = [passages, [...passages].reverse(), passages.slice(1)].map(async (input, i) => {
     const path = join(folder(), `${i}.sqlite`);
     const store = new PassageStore(openDatabase(path), path);
     input.forEach((passage, label) => void store.insert(label, passage));
-    const digest = store.contentDigest();
+    const digest = await store.contentDigest();
     store.close();
     return digest;
   });
-  expect(new Set(digests).size).toBe(3);
+  expect(new Set(await Promise.all(inputs)).size).toBe(3);
 });
 
 test('a finished store is one file that opens without write access', () => {
