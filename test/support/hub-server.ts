@@ -25,6 +25,8 @@ export interface Faults {
   slowMs?: number;
   /** Serves these bytes in place of the true ones. */
   replaced?: Readonly<Record<string, Buffer>>;
+  /** Lists this in place of a large file's sum. */
+  listedSum?: string;
   /** Leaves requests without an answer. */
   silent?: boolean;
 }
@@ -59,7 +61,7 @@ export async function startHub(repo: string, files: Readonly<Record<string, Buff
       response.end('{"error":"no"}');
       return;
     }
-    answer(repo, files, store, request.url as string, response);
+    answer(repo, files, store, request.url as string, response, hub.faults);
   });
   hub.endpoint = main;
   hub.close = async () => {
@@ -88,6 +90,7 @@ function answer(
   store: string,
   url: string,
   response: ServerResponse,
+  { listedSum }: Faults,
 ): void {
   const json = (value: unknown): void => {
     response.writeHead(200, { 'content-type': 'application/json' });
@@ -95,7 +98,8 @@ function answer(
   };
   const api = repo.startsWith('datasets/') ? `/api/${repo}` : `/api/models/${repo}`;
   if (url.startsWith(`${api}/revision/`)) json({ _id: '1', id: repo, sha: COMMIT, private: false });
-  else if (url.startsWith(`${api}/tree/${COMMIT}`)) json(Object.entries(files).map(treeEntry));
+  else if (url.startsWith(`${api}/tree/${COMMIT}`))
+    json(Object.entries(files).map((file) => treeEntry(file, listedSum)));
   else {
     const path = decodeURIComponent(url.replace(/\?.*$/, '')).replace(
       new RegExp(`^/${repo}/resolve/[^/]+/`),
@@ -117,10 +121,10 @@ function answer(
   }
 }
 
-function treeEntry([path, bytes]: [string, Buffer]): unknown {
+function treeEntry([path, bytes]: [string, Buffer], listedSum = sha256(bytes)): unknown {
   const entry = { type: 'file', path, size: bytes.length, oid: gitSha1(bytes) };
   if (bytes.length <= 1024) return entry;
-  return { ...entry, lfs: { oid: sha256(bytes), size: bytes.length, pointerSize: 130 } };
+  return { ...entry, lfs: { oid: listedSum, size: bytes.length, pointerSize: 130 } };
 }
 
 async function sendBytes(

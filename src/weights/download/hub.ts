@@ -89,6 +89,9 @@ export function createHubClient(environment: HubEnvironment, signal?: AbortSigna
   };
 }
 
+const LENGTHS = { sha256: 64, 'git-sha1': 40 } as const;
+
+/** @throws {IntegrityError} the hub names a sum that is none; files are called by their sums */
 function wantedOf(entry: {
   path: string;
   size: number;
@@ -96,8 +99,13 @@ function wantedOf(entry: {
   lfs?: { oid: string; size: number };
 }): WantedFile {
   const { path, lfs } = entry;
-  if (lfs) return { path, sizeBytes: lfs.size, sum: { algorithm: 'sha256', hex: lfs.oid } };
-  return { path, sizeBytes: entry.size, sum: { algorithm: 'git-sha1', hex: entry.oid ?? '' } };
+  const algorithm = lfs ? 'sha256' : 'git-sha1';
+  const hex = (lfs ?? entry).oid ?? '';
+  if (!/^[0-9a-f]+$/.test(hex) || hex.length !== LENGTHS[algorithm])
+    throw new IntegrityError(
+      `${path}: expected a ${algorithm} of ${LENGTHS[algorithm]} hexadecimal digits, the hub lists "${hex}"`,
+    );
+  return { path, sizeBytes: (lfs ?? entry).size, sum: { algorithm, hex } };
 }
 
 /** A repository at one commit as a source of its files. */

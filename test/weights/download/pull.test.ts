@@ -142,6 +142,17 @@ test('wrong bytes are refused with both sums and removed', async () => {
   expect(existsSync(blob(wrong))).toBe(false);
 });
 
+test('a sum that is none is refused before anything is written', async () => {
+  for (const listedSum of ['../../../../escaped', 'A'.repeat(64), '', sha256(weights).slice(1)]) {
+    hub.faults.listedSum = listedSum;
+    const pull = pullRepository({ repo: REPO, file: null, revision: null }, home, { hub: environment });
+    await expect(pull).rejects.toThrow(IntegrityError);
+    await expect(pull).rejects.toThrow('expected a sha256 of 64 hexadecimal digits');
+  }
+  expect(readdirSync(home)).toEqual([]);
+  expect(hub.transfers).toEqual([]);
+});
+
 test('a file of another size is refused before it is fetched', async () => {
   hub.faults.replaced = { 'model.safetensors': weights.subarray(1) };
   await expect(pullModel(manifest(), home, { hub: environment })).rejects.toThrow(
