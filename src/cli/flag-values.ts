@@ -1,12 +1,13 @@
 import { InvalidArgumentError } from 'commander';
 
-/** Reads a whole number of a flag that must not be smaller than `least`. */
+/** Reads a whole number of a flag that must not be smaller than `least` nor greater than `most`. */
 export const wholeNumber =
-  (least: number) =>
+  (least: number, most = Number.MAX_SAFE_INTEGER) =>
   (text: string): number => {
     const value = text.trim() === '' ? Number.NaN : Number(text);
     if (!Number.isSafeInteger(value) || value < least)
       throw new InvalidArgumentError(`expected a whole number of at least ${least}`);
+    if (value > most) throw new InvalidArgumentError(`expected a whole number of at most ${most}`);
     return value;
   };
 

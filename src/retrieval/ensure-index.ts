@@ -70,6 +70,10 @@ async function usable(folder: string): Promise<IndexManifest | null> {
   }
 }
 
+/** Its folder is not for other indexes: what is not made of the demo corpus is built anew there. */
+export const demoIndexFolder = (config: Pick<Config, 'paths'>): string =>
+  join(indexesFolder(config), DEMO_INDEX);
+
 /**
  * The demo index, made of the corpus that comes with the project, in the index folder.
  * @throws {DownloadError} the embedding model is missing and cannot be fetched
@@ -81,7 +85,7 @@ export async function ensureDemoIndex(
   const files = await locateEncoder(config, options);
   return ensureIndex({
     input: join(packageRoot, 'index', DEMO_INDEX, 'corpus.jsonl'),
-    output: join(indexesFolder(config), DEMO_INDEX),
+    output: demoIndexFolder(config),
     name: DEMO_INDEX,
     embedderDigest: files.digest,
     openEmbedder: () => openParallelEmbedder(files),

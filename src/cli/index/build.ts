@@ -2,7 +2,14 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { Command } from 'commander';
 import { type Config, indexesFolder } from '../../config/index.js';
 import { InvalidInputError } from '../../errors.js';
-import { buildIndex, describeIndex, locateEncoder, openParallelEmbedder } from '../../retrieval/index.js';
+import {
+  buildIndex,
+  demoIndexFolder,
+  describeIndex,
+  LINKS,
+  locateEncoder,
+  openParallelEmbedder,
+} from '../../retrieval/index.js';
 import { contextOf } from '../context.js';
 import { wholeNumber } from '../flag-values.js';
 import { withProgress } from '../progress-rate.js';
@@ -30,7 +37,11 @@ export function buildCommand(): Command {
     .option('-o, --output <folder>', 'another folder; its name is that of the index where --name gives none')
     .option('--skip-bad', 'count entries that cannot be read, and go on', false)
     .option('--restart', 'throw away an unfinished build in the folder', false)
-    .option('--m <links>', 'links of a passage in the graph (default: 16)', wholeNumber(1))
+    .option(
+      '--m <links>',
+      'links of a passage in the graph (default: 16)',
+      wholeNumber(LINKS.least, LINKS.most),
+    )
     .option(
       '--ef-construction <width>',
       'search width while the graph is built (default: 200)',
@@ -43,6 +54,10 @@ export function buildCommand(): Command {
       if (flags.output === undefined && flags.name === undefined)
         throw new InvalidInputError('expected --name or --output');
       const folder = resolve(flags.output ?? join(indexesFolder(config), flags.name as string));
+      if (folder === demoIndexFolder(config))
+        throw new InvalidInputError(
+          'the index "demo" comes with the product, and the next start would put it back; give another --name',
+        );
       await withProgress(context, async (onProgress) => {
         const encoder = await locateEncoder(config, { onProgress, signal });
         const embedder = await openParallelEmbedder(encoder, { workers: flags.workers });

@@ -7,7 +7,7 @@ import type { OnProgress } from '../../util/progress.js';
 import { type Claim, claim } from '../../weights/index.js';
 import type { Embedder } from '../embedder/embedder.js';
 import type { IndexManifest } from '../folder/manifest.js';
-import type { HnswSettings, Metric } from '../hnsw/hnsw-index.js';
+import { type HnswSettings, LINKS, type Metric } from '../hnsw/hnsw-index.js';
 import type { PassageReader } from '../inputs/reader.js';
 import { openReader } from '../inputs/registry.js';
 import { PassageStore } from '../passages/passage-store.js';
@@ -42,7 +42,7 @@ export const GRAPH_DEFAULTS = { metric: 'cosine', M: 16, efConstruction: 200 } a
  * Builds an index: reads passages, embeds them, joins the vectors to a graph, publishes the folder. Memory is
  * bounded but for the graph. After a kill or Ctrl-C the same call goes on where it stopped. One that fails before
  * it has a passage leaves nothing behind.
- * @throws {InvalidInputError} a bad entry, or an unfinished build of another request in the folder
+ * @throws {InvalidInputError} a bad entry or setting, or an unfinished build of another request in the folder
  * @throws {UnavailableError} another process is building in the folder
  * @throws {CancelledError} the signal fired; the work so far is kept
  */
@@ -159,10 +159,16 @@ function openBuildStore(place: BuildFolder): PassageStore {
 }
 
 function settingsOf(options: BuildOptions): HnswSettings {
+  const { M = GRAPH_DEFAULTS.M } = options;
+  if (!(Number.isInteger(M) && M >= LINKS.least && M <= LINKS.most))
+    throw new InvalidInputError(
+      `expected ${LINKS.least} to ${LINKS.most} links of a passage in the graph, came ${M}`,
+      'M',
+    );
   return {
     dimension: options.embedder.info.dimension,
     metric: options.metric ?? GRAPH_DEFAULTS.metric,
-    M: options.M ?? GRAPH_DEFAULTS.M,
+    M,
     efConstruction: options.efConstruction ?? GRAPH_DEFAULTS.efConstruction,
   };
 }

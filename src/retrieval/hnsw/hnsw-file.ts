@@ -81,6 +81,32 @@ function parseHeader(path: string, bytes: Buffer, fileBytes: number): HnswFileHe
   };
 }
 
+/**
+ * Checks that a file ends with the last list of links of the upper levels, of which the header says nothing.
+ * @throws {FileFormatError} it is cut short, or longer
+ */
+export function checkHnswEnd(path: string): void {
+  const { count, elementBytes, fileBytes } = readHnswHeader(path);
+  const chunk = Buffer.alloc(CHUNK_BYTES);
+  const file = openSync(path, 'r');
+  try {
+    let [first, held] = [0, 0];
+    let at = HEADER_BYTES + count * elementBytes;
+    for (let element = 0; element < count; element++) {
+      if (at + 4 > first + held) {
+        first = at;
+        held = readSync(file, chunk, 0, CHUNK_BYTES, first);
+      }
+      if (held < 4) throw new FileFormatError(`${path}: ends before the links of element ${element}`);
+      at += 4 + chunk.readUInt32LE(at - first);
+    }
+    if (at !== fileBytes)
+      throw new FileFormatError(`${path}: its links end at byte ${at}, the file has ${fileBytes} bytes`);
+  } finally {
+    closeSync(file);
+  }
+}
+
 /** @throws {IntegrityError} the file holds vectors of another length */
 export function checkDimension(path: string, header: HnswFileHeader, dimension: number): void {
   if (header.dimension !== dimension)

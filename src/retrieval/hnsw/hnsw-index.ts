@@ -2,7 +2,7 @@ import { closeSync, existsSync, fsyncSync, openSync, rmSync } from 'node:fs';
 // A CommonJS package without named exports that Node.js could see.
 import hnswlib from 'hnswlib-node';
 import { FileFormatError, IntegrityError, InvalidInputError, RetrievalError } from '../../errors.js';
-import { checkDimension, readDeletedLabels, readHnswHeader } from './hnsw-file.js';
+import { checkDimension, checkHnswEnd, readDeletedLabels, readHnswHeader } from './hnsw-file.js';
 import { lengthOf } from './vectors.js';
 
 /** `cosine`: vectors are normalised here, once on insert and once on query. `ip`: they are taken as they are. */
@@ -22,6 +22,9 @@ export interface Neighbor {
   /** Inner product (for `cosine` of normalised vectors); higher is nearer. */
   readonly score: number;
 }
+
+/** Least and most links of an element: with one there is no way back, and hnswlib takes no more. */
+export const LINKS = { least: 2, most: 10_000 } as const;
 
 /** Seed of the levels, so that the same vectors in the same order give the same graph. */
 const SEED = 100;
@@ -132,6 +135,7 @@ export class HnswIndex {
     syncFile(path);
     try {
       const { count } = readHnswHeader(path);
+      checkHnswEnd(path);
       if (count === this.#native.getCurrentCount()) return;
     } catch (cause) {
       throw new RetrievalError(`could not write the graph to ${path}`, { cause });

@@ -48,8 +48,9 @@ function cutLong(sentence: string, words: number): string[] {
   const pieces: string[] = [];
   let start = 0;
   while (sentence.length - start > most) {
-    const space = sentence.lastIndexOf(' ', start + most);
-    const at = space > start ? space : characterBorder(sentence, start + most);
+    // Within the piece alone: a long text without spaces would be searched from its begin for each.
+    const space = sentence.slice(start, start + most + 1).lastIndexOf(' ');
+    const at = space > 0 ? start + space : characterBorder(sentence, start + most);
     pieces.push(sentence.slice(start, at));
     start = sentence[at] === ' ' ? at + 1 : at;
   }

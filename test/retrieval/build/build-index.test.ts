@@ -148,6 +148,12 @@ test('an input without passages, and an embedder that gives no direction, are er
   await expect(build({ input, embedder: zeros, restart: true })).rejects.toThrow(RetrievalError);
 });
 
+test.each([1, 10_001, 2.5])('%d links of a passage are refused before anything is read', async (M) => {
+  const input = writeCorpus(join(folder(), 'corpus.jsonl'), makePassages(3));
+  await expect(build({ input, M })).rejects.toThrow(InvalidInputError);
+  expect(existsSync(join(folder(), 'index'))).toBe(false);
+});
+
 test('an unfinished build of another request is not mixed with this one', async () => {
   const input = writeCorpus(join(folder(), 'corpus.jsonl'), makePassages(50));
   const controller = new AbortController();

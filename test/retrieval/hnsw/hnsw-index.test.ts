@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import fs, { copyFileSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { mulberry32 } from '../../../bench/random.js';
 import { exactSearch } from '../../../bench/retrieval/exact-search.js';
@@ -137,6 +137,20 @@ describe('search', () => {
 });
 
 describe('files', () => {
+  test.each([1, 4, 200])('a save whose last %d bytes are missing is an error', (missing) => {
+    const { index } = filled(300, 8);
+    const path = join(folder(), 'graph.bin');
+    index.save(path);
+    const { size } = statSync(path);
+    const synced = jest
+      .spyOn(fs, 'fsyncSync')
+      .mockImplementationOnce(() => truncateSync(path, size - missing));
+    expect(() => index.save(path)).toThrow(RetrievalError);
+    expect(synced).toHaveBeenCalledTimes(1);
+    synced.mockRestore();
+    index.save(path);
+  });
+
   test('a saved graph is loaded by another process with its count and finds its vectors', () => {
     const { index, vectors } = filled(1000, 8);
     index.remove(3);

@@ -28,6 +28,20 @@ test('a text without sentences or spaces is cut too, never inside a character', 
   expect(splitText('日本の歴史。'.repeat(500)).every((part) => part.length <= 1700)).toBe(true);
 });
 
+test('a line of 16 MiB without spaces is cut in time', () => {
+  const text = 'x'.repeat(16 << 20);
+  const parts = createPassageSplitter().add(text);
+  expect(parts).toHaveLength(Math.floor(text.length / 800));
+  expect(new Set(parts.map(({ length }) => length))).toEqual(new Set([800]));
+});
+
+test('a long sentence is cut at the last space that fits', () => {
+  const { add, end } = createPassageSplitter(2);
+  const [a, b] = ['a'.repeat(16), 'b'.repeat(16)];
+  expect(add(`${a} ${b} ccccc ccccc ccccc`)).toEqual([a, b, 'ccccc ccccc']);
+  expect(end()).toEqual(['ccccc']);
+});
+
 test('short and empty texts', () => {
   expect(splitText('')).toEqual([]);
   expect(splitText(' \n\n ')).toEqual([]);
