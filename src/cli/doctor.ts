@@ -1,8 +1,10 @@
 import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { freemem, totalmem } from 'node:os';
+import { join } from 'node:path';
 import { Command } from 'commander';
-import { type Config, homeFolder, indexesFolder } from '../config/index.js';
+import { type Config, homeFolder, indexesFolder, packageRoot } from '../config/index.js';
 import { NotFoundError, SearchloopError } from '../errors.js';
 import { listModels } from '../model/index.js';
 import { describeIndex, indexFolder } from '../retrieval/index.js';
@@ -39,11 +41,20 @@ export function doctorCommand(): Command {
 }
 
 function nodeCheck(): Check {
-  const major = Number(process.versions.node.split('.')[0]);
+  const { engines } = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as {
+    engines: { node: string };
+  };
+  const needed = engines.node.replace('>=', '');
+  const numbersOf = (version: string): number[] => version.split('.').map(Number);
+  const [[major = 0, minor = 0], [leastMajor = 0, leastMinor = 0]] = [
+    numbersOf(process.versions.node),
+    numbersOf(needed),
+  ];
+  const isEnough = major > leastMajor || (major === leastMajor && minor >= leastMinor);
   return {
     name: 'node',
-    state: major >= 20 ? 'good' : 'bad',
-    found: `${process.version}; 20 or later is needed`,
+    state: isEnough ? 'good' : 'bad',
+    found: `${process.version}; ${needed} or later is needed`,
   };
 }
 

@@ -89,12 +89,22 @@ const DISK_FAULTS: Readonly<Record<string, string>> = {
   EIO: 'the disk failed',
 };
 
+const DATABASE_FAULTS: readonly (readonly [RegExp, string])[] = [
+  [/^SQLITE_FULL/, 'the disk is full'],
+  [/^SQLITE_IOERR/, 'the disk failed'],
+  [/^SQLITE_(READONLY|CANTOPEN|PERM)/, 'this user may not write there, or the file system is read-only'],
+];
+
+const OTHER_FOLDERS = 'paths.home, paths.indexes and paths.data choose other folders';
+
 /** What a person can do something about is told in words; a fault of ours with its stack. */
 function faultText(error: unknown): string {
   if (error instanceof SearchloopError) return error.message;
   const { code, path, syscall, message, stack } = (error ?? {}) as NodeJS.ErrnoException;
+  const ofDatabase = DATABASE_FAULTS.find(([pattern]) => pattern.test(code ?? ''));
+  if (ofDatabase !== undefined) return `${ofDatabase[1]}: ${message} (${code}); ${OTHER_FOLDERS}`;
   const reason = DISK_FAULTS[code ?? ''];
   if (reason === undefined || syscall === undefined) return String(stack ?? message ?? error);
   const where = path === undefined ? '' : ` ${path}`;
-  return `${reason}: ${syscall}${where} (${code}); paths.home, paths.indexes and paths.data choose other folders`;
+  return `${reason}: ${syscall}${where} (${code}); ${OTHER_FOLDERS}`;
 }
