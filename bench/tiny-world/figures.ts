@@ -34,9 +34,11 @@ export async function tinyFigures(
   adapter: string | null = house.engine.listAdapters()[0]?.version ?? null,
 ): Promise<TinyFigures> {
   const begun = performance.now();
+  const parts = house.parts(index);
   const results = await evaluate({
     questions,
-    runner: slotRunners(house.engine, house.parts(index)),
+    runner: slotRunners(house.engine, parts),
+    retriever: parts.retriever,
     tokenizer: house.tokenizer,
     method: METHOD,
     adapter,

@@ -59,6 +59,7 @@ export async function runEvaluation(
       const results = await evaluate({
         runner:
           sampling === null ? openRunner(config, policy, retriever) : inSlots(config, policy, retriever),
+        retriever,
         tokenizer: policy.encoding.tokenizer,
         method,
         questions,

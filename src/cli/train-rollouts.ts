@@ -140,11 +140,13 @@ function validation(
     const results = await evaluate({
       questions,
       runner,
+      retriever: parts.retriever,
       tokenizer: parts.tokenizer,
       method: METHOD,
       adapter: version,
       topK: config.rollout.topK,
       concurrency: engine.info.maxSequences,
+      onNote: output.note,
       signal,
     });
     const average = (value: (result: (typeof results)[number]) => number): number => mean(results.map(value));

@@ -143,7 +143,7 @@ export const training = z.strictObject({
   checkpointEvery: preset(int(1, 1_000_000)).describe('Steps between checkpoints.'),
   keepCheckpoints: int(1, 10_000).default(3).describe('Last checkpoints that are kept, beside the best one.'),
   validateEvery: preset(int(0, 1_000_000)).describe(
-    'Steps between validations, the best of which the run gives; 0 is never. Not in sft.',
+    'Steps between validations, the best of which the run gives; the last step is validated too; 0 is never. Not in sft.',
   ),
   validationQuestions: int(1, 1_000_000).default(100).describe('Questions of a validation.'),
 });

@@ -2,9 +2,15 @@
 
 import { RAW_POLICY } from '../engine/index.js';
 import { CancelledError } from '../errors.js';
-import type { Passage } from '../retrieval/index.js';
+import type { Passage, Retriever } from '../retrieval/index.js';
 import { scoreRecord } from '../reward/index.js';
-import type { MethodName, RolloutEvent, RolloutRunner } from '../rollout/index.js';
+import {
+  FailedSearch,
+  FailedSearches,
+  type MethodName,
+  type RolloutEvent,
+  type RolloutRunner,
+} from '../rollout/index.js';
 import type { Tokenizer } from '../tokenizer/index.js';
 import type { TrajectoryRecord } from '../trajectory/index.js';
 import { type Question, questionDigest } from './questions.js';
@@ -13,6 +19,10 @@ import { holdsAnswer, isYesNo, shownPart } from './shown.js';
 
 export interface AnswerOptions {
   readonly runner: RolloutRunner;
+  /** What the runner searches; null where it searches nothing. */
+  readonly retriever: Pick<Retriever, 'search'> | null;
+  /** Between looks whether searches that failed work again. */
+  readonly searchPausesMs?: readonly number[];
   /** The policy's own. */
   readonly tokenizer: Tokenizer;
   readonly method: MethodName;
@@ -28,11 +38,33 @@ export interface AnswerOptions {
 
 export interface AnsweredQuestion {
   readonly result: QuestionResult;
-  readonly record: TrajectoryRecord;
+  /** null where the question cannot be asked. */
+  readonly record: TrajectoryRecord | null;
 }
 
-/** @throws what the engine throws, and {CancelledError} when the signal fires */
+/**
+ * The answer, none of whose searches met an outage: it is begun again once searches work.
+ * @throws what the runner throws; {SearchesAwayError} searches do not come back; {CancelledError} the signal fired
+ */
 export async function answerQuestion(question: Question, options: AnswerOptions): Promise<AnsweredQuestion> {
+  const { retriever, searchPausesMs, signal = new AbortController().signal } = options;
+  const failed = new FailedSearches(retriever, searchPausesMs);
+  for (;;) {
+    try {
+      return await attempt(question, options, failed);
+    } catch (error) {
+      if (!(error instanceof FailedSearch)) throw error;
+      await failed.after(error, signal);
+    }
+  }
+}
+
+/** @throws {FailedSearch} */
+async function attempt(
+  question: Question,
+  options: AnswerOptions,
+  failed: FailedSearches,
+): Promise<AnsweredQuestion> {
   const { runner, tokenizer, method, temperature = 0, ...rest } = options;
   const { adapter, seed, actionBudget, topK, signal } = rest;
   const begun = performance.now();
@@ -50,14 +82,43 @@ export async function answerQuestion(question: Question, options: AnswerOptions)
   });
   let done: Extract<RolloutEvent, { type: 'done' }> | null = null;
   for await (const event of rollout) {
-    if (event.type === 'search.results') passages.push(...event.passages);
-    else if (event.type === 'done') done = event;
+    if (event.type === 'search.results') {
+      failed.check(event);
+      passages.push(...event.passages);
+    } else if (event.type === 'done') done = event;
   }
   if (done === null || done.finish === 'cancelled') throw new CancelledError();
   const seconds = (performance.now() - begun) / 1000;
   const { record, usage } = done;
   return { record, result: resultOf(question, { record, usage, passages, seconds, tokenizer }) };
 }
+
+/** What counts for a question that cannot be asked: no answer, and nothing done for one. */
+export const unanswered = (question: Question): AnsweredQuestion => ({
+  record: null,
+  result: {
+    id: question.id,
+    dataset: question.dataset,
+    questionDigest: questionDigest(question),
+    answer: null,
+    em: 0,
+    subEm: 0,
+    f1: 0,
+    searches: 0,
+    duplicateSearches: 0,
+    queries: [],
+    validActions: 0,
+    invalidActions: 0,
+    formatScore: 0,
+    goldShown: null,
+    promptTokens: 0,
+    injectedTokens: 0,
+    completionTokens: 0,
+    seconds: 0,
+    stop: 'length',
+    adapterVersion: '',
+  },
+});
 
 interface Finished {
   readonly record: TrajectoryRecord;

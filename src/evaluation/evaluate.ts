@@ -1,13 +1,13 @@
 // Answers many questions at once and keeps each result as it comes, so that a run that was stopped goes on.
 
 import { InvalidInputError } from '../errors.js';
-import type { RolloutRunner } from '../rollout/index.js';
+import { isUnaskable, type RolloutRunner } from '../rollout/index.js';
 import type { Tokenizer } from '../tokenizer/index.js';
 import { derivedSeed } from '../util/derived-seed.js';
 import { sha256Hex } from '../util/digest.js';
 import type { OnProgress } from '../util/progress.js';
 import { eachOf, sideBySide } from '../util/side-by-side.js';
-import { type AnsweredQuestion, type AnswerOptions, answerQuestion } from './answer-question.js';
+import { type AnsweredQuestion, type AnswerOptions, answerQuestion, unanswered } from './answer-question.js';
 import { type Asked, openFolder } from './folder.js';
 import type { Question } from './questions.js';
 import { answerKey, type QuestionResult } from './result.js';
@@ -33,16 +33,16 @@ export interface EvaluationOptions extends Omit<AnswerOptions, 'runner'> {
   /** All that shapes the answers; results in `output` with other settings are refused. */
   readonly settings?: Readonly<Record<string, unknown>>;
   readonly onProgress?: OnProgress;
-  /** Hears why questions are asked again. */
+  /** Hears why questions are asked again, or cannot be asked. */
   readonly onNote?: (line: string) => void;
 }
 
 /**
  * Results of all questions, in their order; of each its samples in theirs. Lines of `output` are taken for what was
- * answered before and has not changed since.
+ * answered before and has not changed since. A question that cannot be asked counts as one without an answer.
  * @throws {InvalidInputError} several samples of a greedy policy, or none
  * @throws {IntegrityError} `output` was begun with other settings; the message holds both digests
- * @throws {CancelledError} the signal fired; what was answered is kept
+ * @throws {UnavailableError} searches fail and do not come back; {CancelledError} the signal fired; what was answered is kept
  */
 export async function evaluate(options: EvaluationOptions): Promise<QuestionResult[]> {
   const { output, settings = {}, onProgress, signal } = options;
@@ -99,10 +99,23 @@ async function answer(
   { question, sample }: Asked,
   options: Omit<EvaluationOptions, 'runner'> & Pick<AnswerOptions, 'runner'>,
 ): Promise<AnsweredQuestion> {
-  if (sample === undefined) return answerQuestion(question, options);
+  if (sample === undefined) return answerIfAskable(question, options);
   const seed = derivedSeed(options.seed ?? 0, 'evaluate', question.id, sample);
-  const { record, result } = await answerQuestion(question, { ...options, seed });
+  const { record, result } = await answerIfAskable(question, { ...options, seed });
   return { record, result: { ...result, sample } };
+}
+
+async function answerIfAskable(
+  question: Question,
+  options: AnswerOptions & Pick<EvaluationOptions, 'onNote'>,
+): Promise<AnsweredQuestion> {
+  try {
+    return await answerQuestion(question, options);
+  } catch (error) {
+    if (!isUnaskable(error)) throw error;
+    options.onNote?.(`question ${question.id} cannot be asked, and counts as unanswered: ${error.message}`);
+    return unanswered(question);
+  }
 }
 
 /** What waits for a runner. */
@@ -135,6 +148,6 @@ function transcriptOf(
   { record, result: { answer, em } }: AnsweredQuestion,
   tokenizer: Tokenizer,
 ): Transcript {
-  const parts = partsOf(record, tokenizer);
+  const parts = record === null ? [] : partsOf(record, tokenizer);
   return { id, sample, dataset, question, goldenAnswers: [...goldenAnswers], answer, em, parts };
 }

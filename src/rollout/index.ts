@@ -9,7 +9,9 @@ export {
   inlineEncoding,
 } from './encoding/encoding.js';
 export type * from './events.js';
+export { FailedSearch, FailedSearches, SearchesAwayError } from './failed-searches.js';
 export { adapterFor } from './live-adapter.js';
 export { METHODS } from './methods/index.js';
 export { loadPrompts } from './prompt-file.js';
 export { createRolloutRunner, type RolloutRunner, type RolloutRunnerOptions } from './runner.js';
+export { isUnaskable } from './unaskable.js';

@@ -2,6 +2,7 @@
 
 import { appendFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { RetrievalError, UnavailableError } from '../../src/errors.js';
 import { readSettings } from '../../src/evaluation/folder.js';
 import {
   evaluate,
@@ -11,7 +12,7 @@ import {
   reportOf,
   settingsDigest,
 } from '../../src/evaluation/index.js';
-import { createSetting, questions, useRunFolder } from './support/setting.js';
+import { capitals, createSetting, questions, useRunFolder } from './support/setting.js';
 
 let folder: string;
 useRunFolder((made) => {
@@ -118,4 +119,55 @@ test('an interruption stops it; the next run asks the rest', async () => {
   ).rejects.toThrow(/cancelled/);
   expect(await readResults(folder)).toHaveLength(1);
   expect(await evaluate(createSetting().options)).toHaveLength(4);
+});
+
+describe('searches that fail', () => {
+  /** @param isAway  by the number of the search and its query */
+  const settingWith = (isAway: (call: number, query: string) => boolean) => {
+    let calls = 0;
+    const search: typeof capitals.search = async (queries, k, options) => {
+      calls++;
+      if (queries.some((query) => isAway(calls, query))) throw new RetrievalError('the engine is away');
+      return capitals.search(queries, k, options);
+    };
+    return createSetting(undefined, { retriever: { ...capitals, search } });
+  };
+
+  test('a while: the answer is begun again, and is what it would have been', async () => {
+    const { options } = settingWith((call) => call <= 2);
+    const results = await evaluate({ ...options, concurrency: 1 });
+    expect(results.map(({ em }) => em)).toEqual([1, 1, 1, 0]);
+    expect(await readTranscripts(folder)).toHaveLength(4);
+  });
+
+  test('for good: the run ends, keeps no answer that met it, and goes on where it was', async () => {
+    const { options } = settingWith((call) => call > 1);
+    await expect(evaluate({ ...options, concurrency: 1 })).rejects.toThrow(UnavailableError);
+    expect((await readResults(folder)).map(({ id, em }) => [id, em])).toEqual([['q0', 1]]);
+    expect((await evaluate(createSetting().options)).map(({ em }) => em)).toEqual([1, 1, 1, 0]);
+  });
+
+  test("one alone, while others are answered: the policy's own doing, which counts", async () => {
+    const { options } = settingWith((_call, query) => query.endsWith('Portugal'));
+    expect((await evaluate(options)).map(({ em }) => em)).toEqual([0, 1, 1, 0]);
+  });
+});
+
+test('a question that does not fit the window counts as unanswered, is named, and is not asked again', async () => {
+  const { options } = createSetting();
+  const long: Question = { ...(questions[1] as Question), question: `Is it ${'far, '.repeat(3000)}or not?` };
+  const asked = { ...options, questions: [questions[0] as Question, long, questions[2] as Question] };
+  const notes: string[] = [];
+  const onNote = (line: string) => notes.push(line);
+  const results = await evaluate({ ...asked, onNote });
+  expect(results.map(({ id, em, answer }) => [id, em, answer])).toEqual([
+    ['q0', 1, 'Lisbon'],
+    ['q1', 0, null],
+    ['q2', 1, 'Oslo'],
+  ]);
+  expect(notes).toEqual([
+    expect.stringMatching(/^question q1 cannot be asked, and counts as unanswered: .*context length is 4096/),
+  ]);
+  expect(await evaluate({ ...asked, onNote })).toEqual(results);
+  expect(notes).toHaveLength(1);
 });

@@ -47,15 +47,17 @@ const progressShape = z.strictObject({ done: z.int().min(0), settingsDigest: z.s
 const QUESTIONS_A_ROUND = 16;
 
 /**
- * Run again, it goes on where it ended, with the same outcome.
- * @throws {InvalidInputError} no samples are asked for
+ * Run again, it goes on where it ended, with the same outcome. Questions that cannot be asked are left out.
+ * @throws {InvalidInputError} no samples are asked for, or no question can be asked
  * @throws {IntegrityError} the file was begun with other settings, or holds trajectories of another origin
  * @throws {CancelledError} the signal fired
  */
 export async function sampleBest(options: BestOfNOptions): Promise<BestOfNSummary> {
   const { samples } = options;
   if (!(samples >= 1)) throw new InvalidInputError(`expected at least one sample, got ${samples}`, 'samples');
-  return aloneOn(options.output, options, () => goOn(options));
+  return aloneOn(options.output, options, async () =>
+    goOn({ ...options, questions: await options.rollouts.askable(options.questions, options) }),
+  );
 }
 
 async function goOn(options: BestOfNOptions): Promise<BestOfNSummary> {

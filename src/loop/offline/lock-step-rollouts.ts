@@ -3,17 +3,19 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Engine, type Generator, RAW_POLICY, withOpen } from '../../engine/index.js';
-import { CancelledError, IntegrityError, UnavailableError } from '../../errors.js';
+import { CancelledError, IntegrityError, InvalidInputError, UnavailableError } from '../../errors.js';
 import type { Question } from '../../evaluation/index.js';
 import {
   createRolloutRunner,
+  FailedSearch,
+  FailedSearches,
+  isUnaskable,
   type MethodName,
   type RolloutRunner,
   type RolloutRunnerOptions,
 } from '../../rollout/index.js';
 import type { TrajectoryRecord } from '../../trajectory/index.js';
-import { sideBySide } from '../../util/side-by-side.js';
-import { FailedSearch, FailedSearches } from './failed-searches.js';
+import { eachOf, sideBySide } from '../../util/side-by-side.js';
 
 /** What rollouts are made of beside the engine. */
 export type RolloutParts = Omit<RolloutRunnerOptions, 'generator' | 'onRecord'>;
@@ -41,7 +43,12 @@ export interface RollOptions {
   readonly onRecord?: (done: number) => void;
 }
 
+/** Ends a rollout whose prompt would now be given to the engine. */
+class PromptFits extends Error {}
+
 const ADAPTER = 'training';
+/** Prompts that are encoded at once. */
+const ENCODED_AT_ONCE = 8;
 const MOST_TRIES = 3;
 const WAIT_MS = 200;
 
@@ -60,6 +67,39 @@ export class LockStepRollouts {
     const loaded = await this.options.engine.loadAdapter(ADAPTER, folder, { replace: true });
     if (loaded.version !== version)
       throw new IntegrityError(`${folder}: the engine loaded version ${loaded.version}, expected ${version}`);
+  }
+
+  /**
+   * The questions that can be asked, in their order: those whose prompts do not fit the window would end a run at the step that
+   * draws them, now and whenever it goes on.
+   * @throws {InvalidInputError} there are none; {CancelledError} the signal fired
+   */
+  async askable(
+    questions: readonly Question[],
+    { signal, onNote }: { readonly signal?: AbortSignal; readonly onNote?: (line: string) => void } = {},
+  ): Promise<Question[]> {
+    const { engine, parts, method } = this.options;
+    const generator = withOpen(engine, async () => {
+      throw new PromptFits();
+    });
+    const runner = createRolloutRunner({ ...parts, generator });
+    const faults = new Map<Question, string>();
+    const ask = async (question: Question, _at: number, stop: AbortSignal): Promise<void> => {
+      const messages = [{ role: 'user' as const, content: question.question }];
+      try {
+        for await (const _ of runner.run({ method, messages, sampling: RAW_POLICY, signal: stop }));
+      } catch (error) {
+        if (isUnaskable(error)) faults.set(question, error.message);
+        else if (!(error instanceof PromptFits)) throw error;
+      }
+    };
+    await eachOf(questions, ENCODED_AT_ONCE, ask, signal);
+    const first = questions.find((question) => faults.has(question));
+    if (first === undefined) return [...questions];
+    const why = `${faults.size} of ${questions.length} questions cannot be asked; the first, ${first.id}: ${faults.get(first)}`;
+    if (faults.size === questions.length) throw new InvalidInputError(why);
+    onNote?.(`left out: ${why}`);
+    return questions.filter((question) => !faults.has(question));
   }
 
   /**

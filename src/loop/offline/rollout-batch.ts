@@ -99,7 +99,7 @@ export const groupsOfStep = ({
 
 const outcomesOf = (rollouts: readonly ScoredRollout[], wanted: number) =>
   selectGroups(
-    rollouts.map(({ record, scores }) => ({ groupId: record.groupId as string, reward: scores.em })),
+    rollouts.map(({ record, scores }) => ({ groupId: record.groupId as string, reward: scores.reward })),
     wanted,
   );
 

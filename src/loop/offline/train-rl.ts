@@ -63,17 +63,19 @@ export function rlSteps(settings: RunSettings, questions: number): number {
 }
 
 /**
- * Trains from the trainer's step to the end.
+ * Trains from the trainer's step to the end. Questions that cannot be asked are left out.
  * @returns the best policy on validation, or the last one where nothing was validated
+ * @throws {InvalidInputError} none of the questions can be asked
  * @throws {CancelledError} the signal fired; what was committed stays, and the run can go on from there
  * @throws {NonFiniteError} a step was rejected; says where the number came from
  * @throws {IntegrityError} too many rollouts of a step failed the audit; likewise
  */
-export async function trainRl(parts: RlParts, events: RlEvents = {}): Promise<TrainingOutcome> {
-  const { settings, run, trainer, rollouts } = parts;
+export async function trainRl(given: RlParts, events: RlEvents = {}): Promise<TrainingOutcome> {
+  const { settings, run, trainer, rollouts } = given;
+  const parts = { ...given, questions: await rollouts.askable(given.questions, events) };
   const steps = rlSteps(settings, parts.questions.length);
   const written = await openFigures(run.folder, run.metrics, trainer.step);
-  const validation = await openValidation(parts, written, events);
+  const validation = await openValidation(parts, steps, written, events);
   const learned = learnedSoFar(settings, trainer.carried);
   try {
     await validation.after(trainer.committed);
@@ -184,7 +186,7 @@ async function bestOrLast({ run, trainer }: RlParts, best: number | null): Promi
 }
 
 interface Validation {
-  /** Validates where the policy's step asks for it and it was not done yet. */
+  /** Validates where the policy's step asks for it, or is the last, and it was not done yet. */
   after(policy: CommitReport): Promise<void>;
   /** Step with the most exact matches; the first of several. */
   best(): number | null;
@@ -192,6 +194,7 @@ interface Validation {
 
 async function openValidation(
   { run, trainer, validate, settings: { validateEvery } }: RlParts,
+  steps: number,
   written: RunFigures,
   events: RlEvents,
 ): Promise<Validation> {
@@ -205,7 +208,8 @@ async function openValidation(
   return {
     best,
     async after(policy) {
-      if (validate === undefined || validateEvery === 0 || policy.step % validateEvery !== 0) return;
+      if (validate === undefined || validateEvery === 0) return;
+      if (policy.step % validateEvery !== 0 && policy.step !== steps) return;
       if (rows.some(({ step }) => step === policy.step)) return;
       const figures = await validate(policy);
       rows.push({ step: policy.step, ...figures });

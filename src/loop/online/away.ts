@@ -10,7 +10,7 @@ import {
   UnavailableError,
 } from '../../errors.js';
 import { ScorerAwayError } from '../../reward/index.js';
-import { SearchesAwayError } from '../offline/failed-searches.js';
+import { SearchesAwayError } from '../../rollout/index.js';
 import { StoreAwayError } from './patient-store.js';
 
 export interface Away {

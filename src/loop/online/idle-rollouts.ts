@@ -2,14 +2,19 @@
 
 import { EngineAwayError, RAW_POLICY } from '../../engine/index.js';
 import { CancelledError } from '../../errors.js';
-import { createRolloutRunner, type RolloutRequest } from '../../rollout/index.js';
+import {
+  createRolloutRunner,
+  FailedSearch,
+  FailedSearches,
+  isUnaskable,
+  type RolloutRequest,
+} from '../../rollout/index.js';
 import type { StoredMessage, TrajectoryRecord } from '../../trajectory/index.js';
 import { eachOf } from '../../util/side-by-side.js';
-import { FailedSearch, FailedSearches } from '../offline/failed-searches.js';
 import type { RolloutParts } from '../offline/lock-step-rollouts.js';
 import type { Priority } from './priority.js';
 import type { SearchOutages } from './search-outages.js';
-import { isUnaskable, type Unaskable } from './unaskable.js';
+import type { Unaskable } from './unaskable.js';
 
 export interface IdleJob {
   readonly id: string;

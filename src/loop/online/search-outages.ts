@@ -2,7 +2,7 @@
 // for a minute before its round is given up.
 
 import type { Retriever } from '../../retrieval/index.js';
-import { FailedSearch } from '../offline/failed-searches.js';
+import { FailedSearch } from '../../rollout/index.js';
 
 export interface HeardSearches {
   /** As the one that was given. */

@@ -1,7 +1,6 @@
 // Questions that cannot be asked as things are: they were answered by a method with a shorter prompt, imported, or under a
 // larger window. Each is tried once, and then stands in nobody's way.
 
-import { ContextLengthError, InvalidInputError } from '../../errors.js';
 import type { StoredMessage } from '../../trajectory/index.js';
 import { conversationDigest } from './gate/questions.js';
 
@@ -25,7 +24,3 @@ export class Unaskable {
     return this.#digests.size > before;
   }
 }
-
-/** Whether it is the conversation that is at fault, whoever answers it. */
-export const isUnaskable = (error: unknown): boolean =>
-  error instanceof ContextLengthError || (error instanceof InvalidInputError && error.param === 'messages');

@@ -3,6 +3,8 @@
 
 import { CancelledError, InvalidInputError } from '../../errors.js';
 import { partOf, type Question } from '../../evaluation/index.js';
+import type { Passage, Retriever } from '../../retrieval/index.js';
+import { type FailedSearch, FailedSearches } from '../../rollout/index.js';
 import { canonicalJson, sha256Hex } from '../../util/digest.js';
 import { openJsonLines } from '../../util/json-lines.js';
 import type { OnProgress } from '../../util/progress.js';
@@ -133,17 +135,48 @@ function balancedOrder(questions: readonly Question[]): Question[] {
 
 const PAGE_DEPTH = 10;
 
-/** What the index has of the supporting pages. */
-async function pagesOf(question: Question, { retriever }: TeachingHouse): Promise<Map<string, string[]>> {
+/** What the index has of the supporting pages, or why it cannot be told. @throws what `searchPages` throws */
+async function pagesOf(
+  question: Question,
+  { retriever, searchPausesMs }: TeachingHouse,
+  signal: AbortSignal = new AbortController().signal,
+): Promise<Map<string, string[]> | string> {
   const titles = question.supportingTitles;
   if (retriever === null || titles.length < 2) return new Map();
-  const found = await retriever.search(titles.map(coreTitle), PAGE_DEPTH);
+  const failed = new FailedSearches(retriever, searchPausesMs);
+  const found = await searchPages(titles.map(coreTitle), retriever, failed, signal);
+  if (typeof found === 'string') return found;
   return new Map(
     titles.map((title, i) => [
       title,
       (found[i] ?? []).filter((passage) => sameTitle(passage.title, title)).map(({ text }) => text),
     ]),
   );
+}
+
+/**
+ * What is found, or why this search is never answered while others are.
+ * @throws {UnavailableError} searches fail and do not come back; {CancelledError} the signal fired
+ */
+async function searchPages(
+  queries: readonly string[],
+  retriever: Retriever,
+  failed: FailedSearches,
+  signal: AbortSignal,
+): Promise<Passage[][] | string> {
+  for (;;) {
+    const found = await retriever
+      .search(queries, PAGE_DEPTH, { signal })
+      .catch((error: Error) => `the search failed: ${error.message}`);
+    if (typeof found !== 'string') return found;
+    if (signal.aborted) throw new CancelledError();
+    try {
+      failed.check({ query: queries.join(', '), error: found });
+      return found;
+    } catch (failure) {
+      await failed.after(failure as FailedSearch, signal);
+    }
+  }
 }
 
 /** The line of the first script that works, or why none did. */
@@ -153,7 +186,9 @@ async function lineFor(
   settingsDigest: string,
 ): Promise<WarmStartLine | string> {
   const { house, topK, signal } = options;
-  const settings = { searches: house.config.actionBudget, pages: await pagesOf(question, house) };
+  const pages = await pagesOf(question, house, signal);
+  if (typeof pages === 'string') return pages;
+  const settings = { searches: house.config.actionBudget, pages };
   const reasons: string[] = [];
   for (const script of scriptsFor(question, settings)) {
     const record = await tryScript(question, script, { house, topK, signal });

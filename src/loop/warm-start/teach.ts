@@ -1,10 +1,16 @@
 // Runs a script as a real rollout: the runner asks the teacher for each turn, searches, observes and records.
 
 import { RAW_POLICY } from '../../engine/index.js';
+import { ContextLengthError } from '../../errors.js';
 import type { Passage } from '../../retrieval/index.js';
-import { createRolloutRunner, type MethodName, type RolloutRunnerOptions } from '../../rollout/index.js';
+import {
+  createRolloutRunner,
+  FailedSearch,
+  FailedSearches,
+  type MethodName,
+  type RolloutRunnerOptions,
+} from '../../rollout/index.js';
 import { audit, type TrajectoryRecord } from '../../trajectory/index.js';
-import { FailedSearch, FailedSearches } from '../offline/failed-searches.js';
 import { GiveUp, type Script } from './scripts.js';
 import { type SeenPassage, seenPassages } from './support.js';
 import { createTeacherGenerator, type Teacher } from './teacher-generator.js';
@@ -42,6 +48,7 @@ export async function teach(
     try {
       return await attempt(house, lesson, failed, signal);
     } catch (error) {
+      if (error instanceof ContextLengthError) throw new GiveUp('it does not fit the window');
       if (!(error instanceof FailedSearch)) throw error;
       await failed.after(error, signal);
     }

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { configSchema } from '../../../src/config/index.js';
 import type { EvaluationOptions } from '../../../src/evaluation/evaluate.js';
 import type { Question } from '../../../src/evaluation/index.js';
+import type { Retriever } from '../../../src/retrieval/index.js';
 import { createRolloutRunner, inlineEncoding, loadPrompts } from '../../../src/rollout/index.js';
 import { createMemoryRetriever } from '../../support/memory-retriever.js';
 import { createPieceTokenizer } from '../../support/piece-tokenizer.js';
@@ -33,8 +34,13 @@ export function useRunFolder(use: (folder: string) => void): void {
   afterEach(() => rm(join(folder, '..'), { recursive: true, force: true }));
 }
 
+export const capitals = createMemoryRetriever({ passages: PASSAGES });
+
 /** An evaluation in that folder whose policy searches with the question and answers with the first capital that the passages name. */
-export function createSetting(beforeToken?: () => void) {
+export function createSetting(
+  beforeToken?: () => void,
+  { retriever = capitals }: { readonly retriever?: Retriever } = {},
+) {
   const tokenizer = createPieceTokenizer();
   const generator = createScriptedGenerator({
     tokenizer,
@@ -52,14 +58,16 @@ export function createSetting(beforeToken?: () => void) {
   const { rollout: config } = configSchema.parse({});
   const runner = createRolloutRunner({
     generator,
-    retriever: createMemoryRetriever({ passages: PASSAGES }),
+    retriever,
     tokenizer,
     encoding: inlineEncoding(tokenizer),
-    config,
+    config: { ...config, retrieverRetries: 0 },
     prompts: loadPrompts(config),
   });
   const options: EvaluationOptions = {
     runner,
+    retriever,
+    searchPausesMs: [1, 1],
     tokenizer,
     method: 'search-r1',
     questions,

@@ -2,7 +2,8 @@
 
 import { configSchema } from '../../../src/config/index.js';
 import type { Engine } from '../../../src/engine/index.js';
-import { RetrievalError, UnavailableError } from '../../../src/errors.js';
+import { InvalidInputError, RetrievalError, UnavailableError } from '../../../src/errors.js';
+import type { Question } from '../../../src/evaluation/index.js';
 import { LockStepRollouts, type RolloutJob } from '../../../src/loop/offline/lock-step-rollouts.js';
 import { loadPrompts } from '../../../src/rollout/index.js';
 import { createMemoryRetriever } from '../../support/memory-retriever.js';
@@ -47,4 +48,20 @@ test('searches that fail for a while are waited for', async () => {
 
 test('searches that do not come back end the run', async () => {
   await expect(rolloutsWith(Number.POSITIVE_INFINITY, [1]).roll(jobs)).rejects.toThrow(UnavailableError);
+});
+
+test('questions that do not fit the window are left out and told, before any is rolled out', async () => {
+  const rollouts = rolloutsWith(0, []);
+  const question = (id: string, text: string) => ({ ...jobs[0]?.question, id, question: text }) as Question;
+  const [short, other] = [question('short', 'What is it?'), question('other', 'Where is it?')];
+  const long = question('long', 'far '.repeat(5000));
+  const notes: string[] = [];
+  const onNote = (line: string) => notes.push(line);
+  expect(await rollouts.askable([short, long, other], { onNote })).toEqual([short, other]);
+  expect(notes).toEqual([
+    expect.stringMatching(/^left out: 1 of 3 questions cannot be asked; the first, long: .* length is 4096/),
+  ]);
+  expect(await rollouts.askable([short, other], { onNote })).toEqual([short, other]);
+  expect(notes).toHaveLength(1);
+  await expect(rollouts.askable([long])).rejects.toThrow(InvalidInputError);
 });

@@ -1,6 +1,6 @@
 // What a run hands to its trainer, step by step: the real run, audit and checkpoints' folder; rollouts and trainer are scripted.
 
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/config/index.js';
@@ -21,10 +21,17 @@ interface Script {
   readonly rewardOf?: (step: number, sample: number) => number;
   /** What a rollout became: the n-th of a step. */
   readonly recordOf?: (record: TrajectoryRecord, step: number, n: number) => TrajectoryRecord;
+  /** Exact matches on validation. */
+  readonly validated?: (step: number) => number;
 }
 
 /** A run of three steps of two questions, two rollouts each, unless the flags say otherwise. */
-async function play({ flags = {}, rewardOf = (_, sample) => sample, recordOf = (record) => record }: Script) {
+async function play({
+  flags = {},
+  rewardOf = (_, sample) => sample,
+  recordOf = (record) => record,
+  validated,
+}: Script) {
   const name = join(folder, `run-${runs++}`);
   const config = loadConfig({
     env: {},
@@ -68,7 +75,11 @@ async function play({ flags = {}, rewardOf = (_, sample) => sample, recordOf = (
     trainer: trainer as Trainer,
     tokenizer,
     reference: null,
-    rollouts: { use: async () => {}, roll } as unknown as RlParts['rollouts'],
+    rollouts: {
+      use: async () => {},
+      askable: async (all: unknown) => all,
+      roll,
+    } as unknown as RlParts['rollouts'],
     questions: ['red', 'blue'].map((id) => ({
       id,
       dataset: 'colours',
@@ -76,16 +87,19 @@ async function play({ flags = {}, rewardOf = (_, sample) => sample, recordOf = (
       goldenAnswers: [id],
       supportingTitles: [],
     })),
+    ...(validated === undefined ? {} : { validate: async ({ step }) => ({ exactMatch: validated(step) }) }),
     score: ({ id, searches: { length } }) => {
       const reward = rewardOf(stepOf(id), Number(id.at(-1)));
       return { reward, em: 0, subEm: 0, f1: 0.5, formatScore: 0.25, wellFormed: true, searches: length };
     },
   };
-  const failure: Error | null = await trainRl(parts, { onNote: (line) => notes.push(line) })
+  const validations: number[] = [];
+  const onValidation = (_: unknown, step: number) => void validations.push(step);
+  const failure: Error | null = await trainRl(parts, { onNote: (line) => notes.push(line), onValidation })
     .then(() => null)
     .catch((error: Error) => error)
     .finally(() => run.release());
-  return { failure, works, notes, rows: await readMetrics(run.metrics), trainer };
+  return { failure, name, validations, works, notes, rows: await readMetrics(run.metrics), trainer };
 }
 
 test('a group of one is compared with what earlier steps gave, not with itself', async () => {
@@ -196,4 +210,15 @@ test('rollouts of another version than the one to be sampled from are told', asy
   expect(notes).toEqual([
     'step 3: 3 of 4 rollouts are of version v1, though the engine was given v2; 0 are too old and left out',
   ]);
+});
+
+test.each([
+  [2, [0, 2, 3]],
+  [5, [0, 3]],
+  [3, [0, 3]],
+])('validation every %d steps judges the last of three steps too', async (validateEvery, judged) => {
+  const flags = { 'training.validateEvery': validateEvery };
+  const { validations, name } = await play({ flags, validated: (step) => (step === 3 ? 1 : 0) });
+  expect(validations).toEqual(judged);
+  expect(JSON.parse(readFileSync(join(name, 'best.json'), 'utf8'))).toEqual({ step: 3 });
 });

@@ -30,7 +30,11 @@ async function sample(
   algorithm: AlgorithmName,
   em: (group: number, sample: number) => 0 | 1,
   isSound: (id: string) => boolean = () => true,
-  more: { readonly maxRejectedShare?: number; readonly questions?: readonly Question[] } = {},
+  more: {
+    readonly maxRejectedShare?: number;
+    readonly questions?: readonly Question[];
+    readonly rewardOf?: (group: number, sample: number) => number;
+  } = {},
 ) {
   const groups: string[] = [];
   return sampleBatch(
@@ -46,10 +50,11 @@ async function sample(
       score(record) {
         const groupId = record.groupId as string;
         if (!groups.includes(groupId)) groups.push(groupId);
-        const score = em(groups.indexOf(groupId), Number(record.id.at(-1)));
+        const [group, sample] = [groups.indexOf(groupId), Number(record.id.at(-1))];
+        const score = em(group, sample);
         const { length } = record.searches;
         return {
-          reward: score,
+          reward: more.rewardOf?.(group, sample) ?? score,
           em: score,
           subEm: 0,
           f1: 0,
@@ -76,6 +81,18 @@ test('dapo: figures are of all that was sampled, not of what is kept of it', asy
     const members = sampled.batch.filter(({ record }) => record.groupId === groupId);
     expect(members.map(({ scores }) => scores.em).sort()).toEqual([0, 1]);
   }
+});
+
+test('dapo: a group counts as equal by its rewards, whatever it matches', async () => {
+  const [right, wrong] = [() => 1 as const, () => 0 as const];
+  const apart = await sample('dapo', right, undefined, { rewardOf: (_, n) => 1 - 0.2 * n });
+  expect(apart).toMatchObject({ equalShare: 0, sampled: { length: 8 }, batch: { length: 8 } });
+  const equal = await sample('dapo', (_, n) => (n === 1 ? 1 : 0), undefined, { rewardOf: () => 0.5 });
+  expect(equal).toMatchObject({ equalShare: 1, sampled: { length: 32 } });
+  const shaped = await sample('dapo', wrong, undefined, {
+    rewardOf: (group, n) => (group < 4 ? 0.2 * n : 0),
+  });
+  expect(shaped.equalShare).toBe(0);
 });
 
 test('records that are not sound are counted and take no part', async () => {

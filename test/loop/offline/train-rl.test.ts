@@ -68,6 +68,21 @@ test('dapo replaces groups of equal outcomes by further questions', async () => 
   expect(rows[0]).not.toHaveProperty('kl');
 });
 
+test('a question that does not fit the window is told and left out, and the run is that without it', async () => {
+  const flags = { 'training.steps': null, 'training.epochs': 1 };
+  const long = {
+    id: 'long',
+    dataset: 'long',
+    question: 'far '.repeat(1000),
+    goldenAnswers: ['x'],
+    supportingTitles: [],
+  };
+  const { last, notes, rows } = await run('long', { flags, more: [long] });
+  expect(notes).toEqual([expect.stringMatching(/^left out: 1 of 6 questions .* long: .*length is 640/)]);
+  expect(rows).toHaveLength(3);
+  expect((await run('without', { flags })).last).toBe(last);
+});
+
 describe('an engine that silently goes on with an old adapter', () => {
   const flags = { 'training.learningRate': 0.05, 'training.steps': 3, 'training.klPlace': 'none' };
 

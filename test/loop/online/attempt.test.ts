@@ -1,9 +1,9 @@
 import { EngineAwayError } from '../../../src/engine/index.js';
 import { IntegrityError, NonFiniteError, OverloadedError, UnavailableError } from '../../../src/errors.js';
-import { SearchesAwayError } from '../../../src/loop/offline/failed-searches.js';
 import { Attempt } from '../../../src/loop/online/attempt.js';
 import { Findings } from '../../../src/loop/online/findings.js';
 import { StoreAwayError } from '../../../src/loop/online/patient-store.js';
+import { SearchesAwayError } from '../../../src/rollout/index.js';
 
 const known = () => new Findings(async () => new Set()).under('v1');
 const plan = { step: 3, place: { pass: 0, cursor: 'b' } };

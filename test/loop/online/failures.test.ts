@@ -1,12 +1,12 @@
 import { EngineAwayError } from '../../../src/engine/index.js';
 import { NonFiniteError, OverloadedError, UnavailableError } from '../../../src/errors.js';
-import { SearchesAwayError } from '../../../src/loop/offline/failed-searches.js';
 import { UselessStepError } from '../../../src/loop/online/away.js';
 import { Failures } from '../../../src/loop/online/failures.js';
 import { StoreAwayError } from '../../../src/loop/online/patient-store.js';
 import { SearchOutages } from '../../../src/loop/online/search-outages.js';
 import type { Retriever } from '../../../src/retrieval/index.js';
 import { ScorerAwayError } from '../../../src/reward/index.js';
+import { SearchesAwayError } from '../../../src/rollout/index.js';
 import { createMemoryRetriever } from '../../support/memory-retriever.js';
 
 const failures = () => {

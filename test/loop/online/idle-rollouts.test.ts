@@ -2,13 +2,12 @@
 
 import { configSchema } from '../../../src/config/index.js';
 import { RetrievalError } from '../../../src/errors.js';
-import { SearchesAwayError } from '../../../src/loop/offline/failed-searches.js';
 import { type IdleJob, rollIdle } from '../../../src/loop/online/idle-rollouts.js';
 import { createPriority } from '../../../src/loop/online/priority.js';
 import { SearchOutages } from '../../../src/loop/online/search-outages.js';
 import { Unaskable } from '../../../src/loop/online/unaskable.js';
 import type { Retriever } from '../../../src/retrieval/index.js';
-import { loadPrompts } from '../../../src/rollout/index.js';
+import { loadPrompts, SearchesAwayError } from '../../../src/rollout/index.js';
 import { eventually } from '../../support/eventually.js';
 import { createMemoryRetriever } from '../../support/memory-retriever.js';
 import { createPieceTokenizer } from '../../support/piece-tokenizer.js';

@@ -37,6 +37,8 @@ export interface TinyRun {
   readonly stopAfter?: number;
   /** From this load of an adapter on the engine goes on with the one before, and does not say so. */
   readonly stuckFrom?: number;
+  /** Asked beside the others. */
+  readonly more?: readonly Question[];
 }
 
 const MODEL = 'tiny-llama';
@@ -200,6 +202,7 @@ export async function tinyRun(options: TinyRun): Promise<TinyOutcome> {
     trainRl(
       {
         ...parts,
+        questions: [...parts.questions, ...(options.more ?? [])],
         settings,
         run,
         trainer,

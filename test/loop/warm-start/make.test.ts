@@ -182,6 +182,13 @@ test('what cannot be answered from the passages is left out, with the reason', a
   expect(summary).toMatchObject({ trajectories: 1, kinds: { single: { single: 1 } } });
 });
 
+test('a question that does not fit the window is left out, with the reason', async () => {
+  const long = { ...SINGLE, id: idOf('long'), dataset: 'long', question: `Is it ${'far '.repeat(5000)}?` };
+  const { lines, summary } = await made([long, SINGLE]);
+  expect(lines.map(({ dataset }) => dataset)).toEqual(['single']);
+  expect(summary.left).toEqual({ long: { 'it does not fit the window': 1 } });
+});
+
 test('an answer that the observation cuts off is not there', async () => {
   const { lines } = await made([CHAIN], { passageTokens: 24 });
   expect(lines).toEqual([]);
@@ -224,6 +231,33 @@ describe('searches that fail', () => {
     await expect(make(house, [SINGLE])).rejects.toThrow(UnavailableError);
     isAway = false;
     expect((await make(house, [SINGLE])).summary).toMatchObject({ trajectories: 1, left: {} });
+  });
+
+  test('a while, when the pages are looked for: the line is as it would have been', async () => {
+    const whole = (await made([CHAIN])).lines[0]?.record;
+    await rm(join(folder, 'out.jsonl'));
+    const { output } = await make(
+      houseWith((call) => call <= 2),
+      [CHAIN],
+    );
+    expect((await readWarmStart(output))[0]?.record.tokenIds).toEqual(whole?.tokenIds);
+  });
+
+  test('for good, when the pages are looked for: the run ends and can go on', async () => {
+    await expect(
+      make(
+        houseWith(() => true),
+        [CHAIN],
+      ),
+    ).rejects.toThrow(UnavailableError);
+  });
+
+  test('the pages alone: nothing is learned from the question', async () => {
+    const { summary } = await make(
+      houseWith((_call, query) => query === 'Mario Soffici'),
+      [CHAIN],
+    );
+    expect(summary.left).toEqual({ chain: { 'the search failed: the engine is away': 1 } });
   });
 
   test('one alone, while others are answered: nothing is learned from it', async () => {

@@ -3,8 +3,8 @@
 
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CancelledError, UnavailableError } from '../../errors.js';
-import type { Retriever } from '../../retrieval/index.js';
+import { CancelledError, UnavailableError } from '../errors.js';
+import type { Retriever } from '../retrieval/index.js';
 
 /** Ends a rollout one of whose searches failed after all its tries. */
 export class FailedSearch extends Error {
