@@ -89,7 +89,7 @@ async function corpusPart(data: string, output: string, count: number): Promise<
     .trim()
     .split('\n')
     .map((line) => (JSON.parse(line) as { question: string }).question);
-  const step = Math.floor(questions.length / count);
+  const step = Math.max(1, Math.floor(questions.length / count));
   const picked = questions.filter((_, index) => index % step === 0).slice(0, count);
   const recall = await recalls(folder, manifest, embedder, picked, config.retrieval.ef);
   await embedder.close();

@@ -115,7 +115,11 @@ const engine = z.strictObject({
 
 const retrieval = z.strictObject({
   kind: z.enum(['hnsw', 'bm25', 'hybrid', 'remote']).default('hnsw').describe('Search engine.'),
-  index: z.string().min(1).default('demo').describe('Name of a built index in the index folder, or a path.'),
+  index: z
+    .string()
+    .min(1)
+    .default('demo')
+    .describe('Name of a built index in the index folder, or a path, with a slash: ./mine.'),
   ef: int(1, 10_000).default(256).describe('HNSW search width; raised to k where k is larger.'),
   remoteUrl: z
     .url()
