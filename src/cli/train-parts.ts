@@ -74,7 +74,7 @@ export function readStart(
   if (folder === undefined) return { settings, adapter: null };
   const adapter = readAdapter(folder, decoder);
   if (settings.trained === 'whole') return { settings, adapter };
-  const { rank, alpha } = loraShape(adapter);
+  const { rank, alpha } = loraShape(adapter, decoder.layers);
   for (const [name, given, own] of [
     ['rank', training.rank, rank],
     ['alpha', training.alpha, alpha],

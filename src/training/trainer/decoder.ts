@@ -1,6 +1,6 @@
 // Opens an imported decoder for training: an adapter on the linear layers, or all weights; with a critic where needed.
 
-import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { UnsupportedError } from '../../errors.js';
 import {
   type Adapter,
@@ -8,15 +8,16 @@ import {
   decoderWeights,
   describeDecoder,
   type GraphPrecision,
+  modulePath,
   openModel,
   readAdapter,
   type StoredModel,
 } from '../../model/index.js';
 import { openRuntime } from '../../runtime/index.js';
-import { sha256Hex } from '../../util/digest.js';
+import { sha256File } from '../../util/digest.js';
 import { jsonObject, readJsonFileSync } from '../../util/json-file.js';
 import type { TensorSource } from '../../weights/index.js';
-import type { LoraShape, TrainedForm } from '../checkpoint/trained-files.js';
+import { type LoraShape, type TrainedForm, WHOLE_WEIGHTS } from '../checkpoint/trained-files.js';
 import { openTrainingModel, type TrainableWeights } from '../model/index.js';
 import type { Trainable, TrainedPart } from './trainable.js';
 
@@ -43,7 +44,7 @@ export interface DecoderSpec {
 
 /**
  * @throws {NotFoundError} no such model or adapter
- * @throws {UnsupportedError} an adapter whose ranks or scales differ from layer to layer
+ * @throws {UnsupportedError} an adapter whose ranks, scales or modules differ from layer to layer
  */
 export async function openDecoder(spec: DecoderSpec): Promise<Trainable> {
   const model = await openModel(spec.home, spec.modelId);
@@ -51,7 +52,7 @@ export async function openDecoder(spec: DecoderSpec): Promise<Trainable> {
   try {
     const weights = openDecoderWeights(model, source);
     const adapter = spec.adapter === null ? null : readAdapter(spec.adapter, weights.config);
-    const form = formOf(spec, adapter);
+    const form = formOf(spec, adapter, weights.config.layers);
     const policy = { form, model: await openPart(spec, weights, adapter, 'policy') };
     const critic: TrainedPart | null = spec.critic
       ? { form, model: await openPart(spec, weights, adapter, 'value') }
@@ -59,10 +60,10 @@ export async function openDecoder(spec: DecoderSpec): Promise<Trainable> {
     return {
       policy,
       critic,
-      versionOf: (folder) =>
+      versionOf: async (folder) =>
         spec.trained === 'lora'
           ? readAdapter(folder, weights.config).digest
-          : sha256Hex(readFileSync(`${folder}/model.safetensors`)),
+          : sha256File(join(folder, WHOLE_WEIGHTS)),
       close() {
         policy.model.close();
         critic?.model.close();
@@ -121,7 +122,11 @@ export const ALL_LINEAR = ['q', 'k', 'v', 'o', 'gate', 'up', 'down'] as const;
 
 const peftNames = (modules: readonly string[]): string[] => modules.map((module) => `${module}_proj`);
 
-function formOf({ trained, rank, alpha, modelId }: DecoderSpec, adapter: Adapter | null): TrainedForm {
+function formOf(
+  { trained, rank, alpha, modelId }: DecoderSpec,
+  adapter: Adapter | null,
+  layers: number,
+): TrainedForm {
   if (trained === 'whole') {
     if (adapter !== null) throw new UnsupportedError('whole weights are not trained on top of an adapter');
     return { kind: 'whole' };
@@ -132,14 +137,15 @@ function formOf({ trained, rank, alpha, modelId }: DecoderSpec, adapter: Adapter
       lora: { rank, alpha, targetModules: peftNames(ALL_LINEAR) },
       baseModel: modelId,
     };
-  return { kind: 'lora', lora: loraShape(adapter), baseModel: modelId };
+  return { kind: 'lora', lora: loraShape(adapter, layers), baseModel: modelId };
 }
 
 /**
  * What an adapter is as something to train.
- * @throws {UnsupportedError} its layers have different ranks or scales
+ * @param layers  of the model
+ * @throws {UnsupportedError} its layers have different ranks or scales, or it changes a module in some blocks only
  */
-export function loraShape(adapter: Adapter): LoraShape {
+export function loraShape(adapter: Adapter, layers: number): LoraShape {
   const [first] = adapter.modules;
   const odd = adapter.modules.find((item) => item.rank !== first?.rank || item.scale !== first?.scale);
   if (first === undefined || odd !== undefined)
@@ -147,5 +153,15 @@ export function loraShape(adapter: Adapter): LoraShape {
       `an adapter is trained on where all its layers have one rank and scale; here ${odd?.rank} and ${odd?.scale} beside ${first?.rank} and ${first?.scale}`,
     );
   const modules = ALL_LINEAR.filter((name) => adapter.modules.some(({ module }) => module === name));
+  const paths = new Set(adapter.modules.map(({ layer, module }) => modulePath(layer, module)));
+  const lacking = modules.flatMap((module) =>
+    Array.from({ length: layers }, (_, layer) => modulePath(layer, module)).filter(
+      (path) => !paths.has(path),
+    ),
+  );
+  if (lacking.length > 0)
+    throw new UnsupportedError(
+      `an adapter is trained on where it changes the same modules in all blocks; here not ${lacking[0]}, one of ${lacking.length} that it leaves as they are`,
+    );
   return { rank: first.rank, alpha: first.scale * first.rank, targetModules: peftNames(modules) };
 }

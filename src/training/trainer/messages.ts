@@ -7,8 +7,15 @@ import type { TrainingSequence } from '../step/sequences.js';
 /** A committed state: what a thread that has not got the session opens. */
 export interface CommittedState {
   readonly folder: string;
+  readonly step: number;
   readonly state: string;
 }
+
+/**
+ * Where a session stands. Its values alone do not tell: a step without an update leaves them as they are, and another number and
+ * other moments behind.
+ */
+export type SessionPoint = Pick<CommittedState, 'step' | 'state'>;
 
 export interface StepWork {
   /** Optimizer step, from 1. */
@@ -67,15 +74,14 @@ export type TrainerTask<Spec> =
   | (InSession<Spec> & { readonly kind: 'adopt'; readonly folder: string })
   | (InSession<Spec> & {
       readonly kind: 'step';
-      /** State that the step starts from. */
-      readonly from: string;
+      readonly from: SessionPoint;
       readonly committed: CommittedState;
       readonly work: StepWork;
     })
   | (InSession<Spec> & {
       readonly kind: 'commit';
       readonly carried: Carried;
-      readonly from: string;
+      readonly from: SessionPoint;
       readonly committed: CommittedState;
       readonly root: string;
       readonly configDigest: string;

@@ -16,7 +16,7 @@ import { AdamW } from '../optimizers/index.js';
 import type { StepControl } from '../step/accumulate.js';
 import { runStep } from '../step/run-step.js';
 import type { StepParts } from '../step/step-parts.js';
-import type { Carried, CommitReport, StepReport, StepWork } from './messages.js';
+import type { Carried, CommitReport, SessionPoint, StepReport, StepWork } from './messages.js';
 import type { OpenTrainable, Trainable, TrainedPart } from './trainable.js';
 
 const CRITIC_FOLDER = 'critic';
@@ -66,9 +66,8 @@ export class TrainerSession {
     return session;
   }
 
-  /** Names the values that stand now. */
-  get state(): string {
-    return this.#state;
+  get standsAt(): SessionPoint {
+    return { step: this.#step, state: this.#state };
   }
 
   /** Runs one step; after an error all is as before. */
@@ -95,7 +94,7 @@ export class TrainerSession {
         await writeTrained(name === 'policy' ? aside : join(aside, CRITIC_FOLDER), form, model.parameters);
       const updates = Object.fromEntries(this.#parts.map(({ name, optimizer }) => [name, optimizer.updates]));
       await writeState(aside, { state: this.#state, updates, carried }, this.#moments());
-      return { version: this.trainable.versionOf(aside), parent, configDigest };
+      return { version: await this.trainable.versionOf(aside), parent, configDigest };
     });
     this.#version = manifest.version;
     return this.standing(folder);

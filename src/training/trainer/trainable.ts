@@ -13,7 +13,7 @@ export interface Trainable {
   /** A value model; null where the algorithm needs none. */
   readonly critic: TrainedPart | null;
   /** Name of the policy version in a checkpoint folder, as an engine that loads the folder calls it. */
-  versionOf(folder: string): string;
+  versionOf(folder: string): Promise<string>;
   close(): void;
 }
 

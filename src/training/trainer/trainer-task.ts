@@ -4,6 +4,7 @@ import { CancelledError, UnavailableError } from '../../errors.js';
 import { poolTask, type TaskContext } from '../../runtime/index.js';
 import type {
   CommittedState,
+  SessionPoint,
   StepReport,
   StepWork,
   TrainerProgress,
@@ -16,24 +17,24 @@ import type { OpenTrainable } from './trainable.js';
 /** Makes the pool's task of a way to open models: `export default trainerTask(open)`. */
 export function trainerTask<Spec>(open: OpenTrainable<Spec>) {
   const sessions = new Map<string, TrainerSession>();
-  /** The session in the state that the task starts from; a thread that is new reads it from the last commit. */
+  /** The session where the task starts from; a thread that is new reads it from the last commit. */
   const sessionAt = async (
     key: string,
     spec: Spec,
-    from: string,
+    from: SessionPoint,
     committed: CommittedState,
   ): Promise<TrainerSession> => {
     const held = sessions.get(key);
-    if (held?.state === from) return held;
+    if (held !== undefined && isAt(held.standsAt, from)) return held;
     held?.close();
     sessions.delete(key);
-    if (committed.state !== from)
-      throw new UnavailableError(`the state ${from.slice(0, 12)} of run ${key} was lost with its thread`);
+    if (!isAt(committed, from))
+      throw new UnavailableError(`${textOf(from)} of run ${key} was lost with its thread`);
     const session = await TrainerSession.resume(open, spec, committed.folder);
     sessions.set(key, session);
-    if (session.state !== from)
+    if (!isAt(session.standsAt, from))
       throw new UnavailableError(
-        `${committed.folder} holds the state ${session.state.slice(0, 12)}, expected ${from.slice(0, 12)}`,
+        `${committed.folder} holds ${textOf(session.standsAt)}, expected ${textOf(from)}`,
       );
     return session;
   };
@@ -64,6 +65,11 @@ export function trainerTask<Spec>(open: OpenTrainable<Spec>) {
     return runCancellable(session, task.work, context);
   });
 }
+
+const isAt = (point: SessionPoint, { step, state }: SessionPoint): boolean =>
+  point.step === step && point.state === state;
+
+const textOf = ({ step, state }: SessionPoint): string => `step ${step}, state ${state.slice(0, 12)}`;
 
 async function runCancellable(
   session: TrainerSession,

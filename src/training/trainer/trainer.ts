@@ -8,6 +8,7 @@ import type { Checkpoint } from '../checkpoint/store.js';
 import type {
   Carried,
   CommitReport,
+  SessionPoint,
   StepReport,
   StepWork,
   TrainerProgress,
@@ -144,7 +145,7 @@ class PoolTrainer<Spec> implements Trainer {
     const report = await this.#surviving(async () => {
       const { committed } = this;
       const task = { kind: 'commit', session: root, spec, root, configDigest, carried } as const;
-      return (await this.pool.run({ ...task, from: this.#state, committed })) as CommitReport;
+      return (await this.pool.run({ ...task, from: this.#standsAt, committed })) as CommitReport;
     });
     this.#committed = report;
     this.#carried = carried;
@@ -156,11 +157,15 @@ class PoolTrainer<Spec> implements Trainer {
     return this.pool.close();
   }
 
+  get #standsAt(): SessionPoint {
+    return { step: this.#step, state: this.#state };
+  }
+
   async #runOnce(work: StepWork, { signal, onTokens }: StepOptions): Promise<StepReport> {
     const { spec, root } = this.options;
     const { committed } = this;
     const report = (await this.pool.run(
-      { kind: 'step', session: root, spec, from: this.#state, committed, work },
+      { kind: 'step', session: root, spec, from: this.#standsAt, committed, work },
       {
         ...(signal === undefined ? {} : { signal }),
         ...(onTokens === undefined ? {} : { onProgress: ({ tokens }: TrainerProgress) => onTokens(tokens) }),

@@ -31,7 +31,7 @@ test.each([
   const failure = await poisoned.session.step(work(1, poisoned), control).catch((error) => error);
   expect(failure).toBeInstanceOf(NonFiniteError);
   expect(failure.message).toMatch(/sequence \d+, token \d+/);
-  expect(poisoned.session.state).toBe(poisoned.start.state);
+  expect(poisoned.session.standsAt.state).toBe(poisoned.start.state);
   // What moments and counts were left at shows in the steps that follow.
   for (const step of [1, 2]) {
     const again = await poisoned.session.step(work(step, poisoned), control);

@@ -165,6 +165,6 @@ test('a session goes on from its checkpoint, critic and moments included, to the
   const checkpoint = await session.commit(root, '0'.repeat(64), { note: [1, { two: 2 }] });
   const later = await session.step(work(2), control);
   const resumed = await TrainerSession.resume(open, null, checkpoint.folder);
-  expect(resumed.state).toBe(checkpoint.state);
+  expect(resumed.standsAt.state).toBe(checkpoint.state);
   expect((await resumed.step(work(2), control)).state).toBe(later.state);
 });

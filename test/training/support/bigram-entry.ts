@@ -39,7 +39,7 @@ const openBigram: OpenTrainable<BigramSpec> = async ({ vocabSize, critic, seed, 
     critic: critic
       ? { model: bigramModel({ vocabSize, kind: 'value', seed }), form: { kind: 'whole' } }
       : null,
-    versionOf: (folder) => sha256Hex(readFileSync(join(folder, 'model.safetensors'))),
+    versionOf: async (folder) => sha256Hex(readFileSync(join(folder, 'model.safetensors'))),
     close: () => {},
   };
 };

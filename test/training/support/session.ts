@@ -44,7 +44,7 @@ export async function beginSession(folder: string, options: SessionOptions = {})
     return {
       policy: { model: models.policy, form: { kind: 'whole' } },
       critic: models.critic === null ? null : { model: models.critic, form: { kind: 'whole' } },
-      versionOf: () => 'v0',
+      versionOf: async () => 'v0',
       close: () => {},
     };
   };

@@ -1,11 +1,14 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { MessageChannel } from 'node:worker_threads';
 import { CancelledError, NonFiniteError, UnavailableError } from '../../../src/errors.js';
-import { listCheckpoints, openTrainer, type Trainer } from '../../../src/training/index.js';
+import { listCheckpoints, openTrainer, type Trainer, trainerTask } from '../../../src/training/index.js';
+import type { CommitReport, StepReport } from '../../../src/training/trainer/messages.js';
 import { compileEntry } from '../../support/compile-entry.js';
 import type { BigramSpec } from '../support/bigram-entry.js';
 import { madeRollouts, stepWork } from '../support/rollouts.js';
+import { beginSession } from '../support/session.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'searchloop-trainer-'));
 const entry = compileEntry(
@@ -148,4 +151,35 @@ test('a checkpoint goes on with another algorithm: a critic begins anew or is le
   expect((await left.run(work(3))).metrics).not.toHaveProperty('valueLoss');
   await left.commit();
   expect(await reopen(false)).toMatchObject({ criticChange: null, step: 3 });
+});
+
+test('a thread that is new takes a step without an update for lost too, however equal its values are', async () => {
+  const { open: openModel, root } = await beginSession(folder);
+  const configDigest = '0'.repeat(64);
+  const thread = () => {
+    const run = trainerTask(openModel);
+    return async (task: object) => {
+      const envelope = { task: { session: 'run', spec: null, root, configDigest, ...task }, niceness: 0 };
+      const { port1: port } = new MessageChannel();
+      return run({ ...envelope, port, cancelled: new Int32Array(1) });
+    };
+  };
+  const first = thread();
+  const begun = await first({ kind: 'begin' });
+  const committed = (begun as { result: CommitReport }).result;
+  const still = { learningRate: 0, weightDecay: 0, maxGradientNorm: 1 };
+  const done = await first({
+    kind: 'step',
+    from: committed,
+    committed,
+    work: { ...work(1), policy: still },
+  });
+  const { step, state } = (done as { result: StepReport }).result;
+  expect({ step, state }).toEqual({ step: 1, state: committed.state });
+  const commit = { kind: 'commit', from: { step, state }, committed, carried: {} };
+  expect(await thread()(commit)).toMatchObject({
+    ok: false,
+    error: { message: expect.stringMatching(/^step 1, state \w+ of run run was lost with its thread$/) },
+  });
+  expect(await first(commit)).toMatchObject({ ok: true, result: { step: 1, state } });
 });
