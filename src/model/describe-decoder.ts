@@ -126,7 +126,7 @@ function fromGguf(
   const headDim = settings.count(key('attention.key_length'), hiddenSize / heads);
   const rotated = settings.count(key('rope.dimension_count'), headDim);
   if (rotated !== headDim) refuse(where, key('rope.dimension_count'), rotated, `the head size ${headDim}`);
-  const eos = ['eos', 'eot'].flatMap((name) => settings.tokenIds(`tokenizer.ggml.${name}_token_id`));
+  const eos = ['eos', 'eot', 'eom'].flatMap((name) => settings.tokenIds(`tokenizer.ggml.${name}_token_id`));
   return {
     architecture,
     hiddenSize,

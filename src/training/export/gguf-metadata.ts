@@ -90,10 +90,30 @@ function describeTokenizer(config: DecoderConfig, source: TokenizerSource): Entr
     ['tokenizer.ggml.token_type', list('int32', kinds)],
     ['tokenizer.ggml.merges', list('string', merges)],
     ...role('bos', config.bosTokenId),
-    ...role('eos', config.eosTokenIds[0]),
-    ...role('eot', config.eosTokenIds[1]),
+    ...endRoles(config.eosTokenIds, tokens).flatMap(([name, id]) => role(name, id)),
     ['tokenizer.ggml.add_bos_token', flag(addsBegin(source))],
     ...(template === null ? [] : ([['tokenizer.chat_template', text(template)]] as Entries)),
+  ];
+}
+
+/**
+ * The roles under which GGUF names tokens that end a text. Readers take any of them for an end; which is that of a turn matters to
+ * llama.cpp alone.
+ * @throws {UnsupportedError} there are more ends than roles
+ */
+function endRoles(ends: readonly number[], tokens: readonly string[]): [name: string, id: number][] {
+  const [eos, ...others] = ends;
+  if (eos === undefined) return [];
+  const turn = others.find((id) => tokens[id] === '<|eot_id|>') ?? others[0];
+  const [message, ...more] = others.filter((id) => id !== turn);
+  if (more.length > 0)
+    throw new UnsupportedError(
+      `GGUF names up to three tokens that end a text, but this model has ${ends.length}: ${ends.map((id) => `${id} ${tokens[id]}`).join(', ')}`,
+    );
+  return [
+    ['eos', eos],
+    ...(turn === undefined ? [] : ([['eot', turn]] as [string, number][])),
+    ...(message === undefined ? [] : ([['eom', message]] as [string, number][])),
   ];
 }
 

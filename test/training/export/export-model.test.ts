@@ -1,10 +1,11 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { importModel, openModel, readAdapter, type StoredModel } from '../../../src/model/index.js';
 import { openRuntime } from '../../../src/runtime/index.js';
 import { createTokenizer } from '../../../src/tokenizer/index.js';
 import { writeTrained } from '../../../src/training/checkpoint/trained-files.js';
+import { ggufMetadata } from '../../../src/training/export/gguf-metadata.js';
 import { mergedWeights } from '../../../src/training/export/merged-weights.js';
 import { exportGguf, exportSafetensors, openDecoderWeights } from '../../../src/training/index.js';
 import { openTrainingModel } from '../../../src/training/model/open-training-model.js';
@@ -100,6 +101,46 @@ test.each(DECODERS)('%s with an adapter comes back from both formats as it went 
       tokenizer.encodeChat(chat, { addGenerationPrompt: true }),
     );
   }
+});
+
+describe('tokens that end a text, in GGUF', () => {
+  /** The tiny model with these ends. */
+  const withEnds = async (name: string, ends: readonly number[]): Promise<StoredModel> => {
+    const source = join(folder, `${name}-source`);
+    cpSync(join(FIXTURES, 'models', 'tiny-llama'), source, { recursive: true });
+    const path = join(source, 'config.json');
+    writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, 'utf8')), eos_token_id: ends }));
+    return imported(name, source);
+  };
+
+  test('three come back', async () => {
+    const model = await withEnds('three-ends', [2, 5, 511]);
+    const ends = configOf(model).eosTokenIds;
+    expect(ends).toEqual([2, 5, 511]);
+    const gguf = join(folder, 'three-ends.gguf');
+    await exportGguf({ model, adapter: null }, gguf, 'F32');
+    expect(configOf(await imported('three-ends-gguf', gguf)).eosTokenIds).toEqual(ends);
+  });
+
+  test('the end of a turn has its own role, wherever it stands among them', async () => {
+    const model = await imported('tiny-llama-ends', join(FIXTURES, 'models', 'tiny-llama'));
+    const { tokenizerJson, ...source } = await model.readTokenizer();
+    const added_tokens = ['<|end_of_text|>', '<|eom_id|>', '<|eot_id|>'].map((content, id) => ({
+      id,
+      content,
+    }));
+    const tokenizer = { ...source, tokenizerJson: { ...(tokenizerJson as object), added_tokens } };
+    const config = configOf(model);
+    const ids = (ends: number[]) => {
+      const entries = ggufMetadata('m', { ...config, eosTokenIds: ends }, tokenizer);
+      return ['eos', 'eot', 'eom'].map((name) => entries.get(`tokenizer.ggml.${name}_token_id`)?.value);
+    };
+    expect(ids([0, 1, 2])).toEqual([0, 2, 1]);
+    expect(ids([0, 2])).toEqual([0, 2, undefined]);
+    expect(ids([0, 4, 5])).toEqual([0, 4, 5]);
+    expect(ids([0])).toEqual([0, undefined, undefined]);
+    expect(() => ids([0, 1, 2, 3])).toThrow(/up to three tokens .* this model has 4: 0 <.end_of_text.>, /);
+  });
 });
 
 test('merged weights are those of PEFT', () => {
