@@ -3,6 +3,7 @@
 import { InvalidInputError } from '../errors.js';
 import { isValidation } from '../evaluation/index.js';
 import { trainSft } from '../loop/index.js';
+import { createTokenizer } from '../tokenizer/index.js';
 import {
   type AlgorithmName,
   type Example,
@@ -23,7 +24,11 @@ export async function trainOnExamples(
   const { config, output } = context;
   const settings = runSettings(config.training, algorithm);
   const model = await openTrainedModel(context);
-  const limits = { vocabSize: model.decoder.vocabSize, maxTokens: settings.maxSequenceTokens };
+  const limits = {
+    vocabSize: model.decoder.vocabSize,
+    maxTokens: settings.maxSequenceTokens,
+    tokenizer: createTokenizer(await model.model.readTokenizer()),
+  };
   const file = await readExamples(flags.data, limits);
   const examples = trainingPart(file, flags.data, output.note);
   const heldOut = file.examples.length - examples.length;

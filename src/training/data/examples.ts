@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
 import { InvalidInputError, NotFoundError } from '../../errors.js';
+import type { Tokenizer } from '../../tokenizer/index.js';
 import { sha256File } from '../../util/digest.js';
 import { readJsonLines } from '../../util/json-lines.js';
 
@@ -30,6 +31,11 @@ const recordSchema = z.object({
   tokenIds: z.array(z.number().int().min(0)).min(2),
   lossMask: z.array(z.union([z.literal(0), z.literal(1)])),
   origin: z.array(z.enum(['prompt', 'policy', 'policyInformation', 'environment'])).optional(),
+  /** Of another shape, they are somebody else's. */
+  observations: z
+    .array(z.object({ range: z.tuple([z.int().min(0), z.int().min(0)]), text: z.string() }))
+    .optional()
+    .catch(undefined),
 });
 
 /** A line is a record, or holds one beside what is known of its question. */
@@ -45,15 +51,17 @@ export interface ExampleLimits {
   readonly vocabSize: number;
   /** Longer trajectories are refused. */
   readonly maxTokens: number;
+  /** Of the model that is trained; a trajectory that another one wrote is refused. */
+  readonly tokenizer: Pick<Tokenizer, 'decode'>;
 }
 
 /**
- * Reads trajectories: `tokenIds`, `lossMask` and, where it stands there, `origin`, as a trajectory record has them, and the
+ * Reads trajectories: `tokenIds`, `lossMask` and, where they stand there, `origin` and `observations`, as a trajectory record has them, and the
  * `questionId` of the line.
  *
  * @throws {NotFoundError} no such file
  * @throws {FileFormatError} a line is not JSON
- * @throws {InvalidInputError} naming the line: arrays that do not fit, nothing to learn, too long
+ * @throws {InvalidInputError} naming the line: arrays that do not fit, nothing to learn, too long, of another tokenizer
  */
 export async function readExamples(path: string, limits: ExampleLimits): Promise<ExampleFile> {
   if (!existsSync(path)) throw new NotFoundError(`${path} does not exist`);
@@ -71,11 +79,11 @@ export async function readExamples(path: string, limits: ExampleLimits): Promise
 function parseExample(
   value: unknown,
   where: string,
-  { vocabSize, maxTokens }: ExampleLimits,
+  { vocabSize, maxTokens, tokenizer }: ExampleLimits,
 ): { readonly example: Example; readonly questionId: string | null } {
   const parsed = lineSchema.safeParse(value);
   if (!parsed.success) throw new InvalidInputError(`${where}: ${z.prettifyError(parsed.error)}`, 'data');
-  const { id, questionId = null, tokenIds, lossMask, origin } = parsed.data;
+  const { id, questionId = null, tokenIds, lossMask, origin, observations } = parsed.data;
   const length = tokenIds.length;
   const refuseIf = (fault: boolean, message: string): void => {
     if (fault) throw new InvalidInputError(`${where}: ${message}`, 'data');
@@ -89,6 +97,13 @@ function parseExample(
   refuseIf(!lossMask.includes(1), 'lossMask: nothing to learn');
   const wrong = origin?.findIndex((from, t) => (from === 'policy') !== (lossMask[t] === 1)) ?? -1;
   refuseIf(wrong >= 0, `token ${wrong}: lossMask is ${lossMask[wrong]}, origin "${origin?.[wrong]}"`);
+  const foreign = observations?.find(
+    ({ range, text }) => tokenizer.decode(tokenIds.slice(...range)) !== text,
+  );
+  refuseIf(
+    foreign !== undefined,
+    `tokens ${foreign?.range.join(' to ')} are not, in the tokenizer of this model, the text that the line has for them: it was recorded with another one`,
+  );
   const example = {
     id: id ?? where,
     tokenIds: Int32Array.from(tokenIds),

@@ -7,7 +7,8 @@ import { readExamples } from '../../../src/training/index.js';
 const folder = mkdtempSync(join(tmpdir(), 'searchloop-examples-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-const LIMITS = { vocabSize: 50, maxTokens: 6 };
+const tokenizer = { decode: (ids: ArrayLike<number>) => Array.from(ids, (id) => `<${id}>`).join('') };
+const LIMITS = { vocabSize: 50, maxTokens: 6, tokenizer };
 const record = {
   id: 'one',
   tokenIds: [1, 2, 3, 4, 5],
@@ -58,6 +59,15 @@ test.each([
   expect(failure).toBeInstanceOf(InvalidInputError);
   expect(failure.message).toMatch(message);
   expect(failure.message).toMatch(/line 1/);
+});
+
+test('a trajectory that another tokenizer wrote is refused with its line', async () => {
+  const observed = (text: string) => ({ ...record, observations: [{ kind: 'search', range: [2, 4], text }] });
+  expect((await read(observed('<3><4>'))).examples).toHaveLength(1);
+  expect((await read({ ...record, observations: ['of somebody else'] })).examples).toHaveLength(1);
+  await expect(read(record, { record: observed('Doc 1') })).rejects.toThrow(
+    /line 2: tokens 2 to 4 are not, .* it was recorded with another one/,
+  );
 });
 
 test('a missing, empty or broken file is told', async () => {
