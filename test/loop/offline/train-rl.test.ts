@@ -78,7 +78,7 @@ test('a question that does not fit the window is told and left out, and the run 
     supportingTitles: [],
   };
   const { last, notes, rows } = await run('long', { flags, more: [long] });
-  expect(notes).toEqual([expect.stringMatching(/^left out: 1 of 6 questions .* long: .*length is 640/)]);
+  expect(notes).toEqual([expect.stringMatching(/^left out: 1 of 6 questions .* long: .*length is 512 /)]);
   expect(rows).toHaveLength(3);
   expect((await run('without', { flags })).last).toBe(last);
 });
