@@ -4,6 +4,7 @@ import type { IncomingMessage, Server } from 'node:http';
 import { connect, Server as NetServer } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { post, QUESTION, startTestServer, type TestServer } from '../../support/test-server.js';
+import { UPGRADE } from '../../support/upgrade.js';
 
 let server: TestServer;
 /** What listens inside of it. */
@@ -220,19 +221,9 @@ test('the wish for another protocol is passed over, as Java clients send it with
 });
 
 test('a WebSocket that is asked for behind an unanswered question opens after its answer', async () => {
-  const upgrade = [
-    'GET /v1/stream HTTP/1.1',
-    'Host: x',
-    'Connection: upgrade',
-    'Upgrade: websocket',
-    'Sec-WebSocket-Version: 13',
-    'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
-  ];
   // A close frame, masked with zeros: the server answers it and hangs up.
   const close = '\x88\x80\0\0\0\0';
-  const text = await raw(
-    Buffer.from(`${request('Host: x')}${upgrade.join('\r\n')}\r\n\r\n${close}`, 'latin1'),
-  );
+  const text = await raw(Buffer.from(`${request('Host: x')}${UPGRADE}\r\n\r\n${close}`, 'latin1'));
   expect(text).toMatch(/^HTTP\/1.1 200 OK[\s\S]*"content":"Paris"[\s\S]*HTTP\/1.1 101 /);
 });
 

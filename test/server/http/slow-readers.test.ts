@@ -4,6 +4,7 @@ import { eventually } from '../../support/eventually.js';
 import type { Script } from '../../support/scripted-runner.js';
 import { postBytes, slowPost, slowSend } from '../../support/slow-client.js';
 import { post, QUESTION, startTestServer, type TestServer } from '../../support/test-server.js';
+import { UPGRADE } from '../../support/upgrade.js';
 
 const PATH = '/v1/chat/completions';
 const TEXT = 'x'.repeat(64 * 1024);
@@ -126,17 +127,9 @@ test('a WebSocket that is asked for behind a long answer holds it up nowhere', a
     script: () => Array(20).fill({ noise: TEXT }),
     server: { streamBufferBytes: 1024 },
   });
-  const upgrade = [
-    'GET /v1/stream HTTP/1.1',
-    'Host: x',
-    'Connection: upgrade',
-    'Upgrade: websocket',
-    'Sec-WebSocket-Version: 13',
-    'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
-  ].join('\r\n');
   // A close frame, masked with zeros: the server answers it and hangs up.
   const close = '\x88\x80\0\0\0\0';
-  const client = await slowSend(server.url, Buffer.from(`${streamed()}${upgrade}\r\n\r\n${close}`, 'latin1'));
+  const client = await slowSend(server.url, Buffer.from(`${streamed()}${UPGRADE}\r\n\r\n${close}`, 'latin1'));
   client.resume();
   await client.closed;
   expect(client.text()).toMatch(/data: \[DONE\][\s\S]*HTTP\/1.1 101 /);

@@ -3,6 +3,7 @@
 import { createConnection, type Socket } from 'node:net';
 import { eventually } from '../../support/eventually.js';
 import { post, QUESTION, startTestServer, type TestServer } from '../../support/test-server.js';
+import { UPGRADE } from '../../support/upgrade.js';
 
 let server: TestServer;
 const sockets: Socket[] = [];
@@ -23,15 +24,7 @@ async function open(): Promise<RawClient> {
   sockets.push(socket);
   socket.on('error', () => {});
   const closed = new Promise<void>((resolve) => socket.on('close', () => resolve()));
-  const lines = [
-    'GET /v1/stream HTTP/1.1',
-    'Host: x',
-    'Connection: upgrade',
-    'Upgrade: websocket',
-    'Sec-WebSocket-Version: 13',
-    'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
-  ];
-  socket.write(`${lines.join('\r\n')}\r\n\r\n`);
+  socket.write(`${UPGRADE}\r\n\r\n`);
   await new Promise((resolve) => socket.once('data', resolve));
   const chunks: Buffer[] = [];
   socket.on('data', (chunk) => chunks.push(chunk));

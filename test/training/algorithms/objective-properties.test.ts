@@ -15,7 +15,7 @@ import {
 import type { Evaluation } from '../../../src/training/algorithms/objective.js';
 import { algorithmNames } from '../../../src/training/algorithms/registry.js';
 import { randomNumbers } from '../../../src/util/random.js';
-import { type RandomBatch, randomBatch, withNoise } from './random-batch.js';
+import { type RandomBatch, randomBatch, withNoise, withoutLast } from './random-batch.js';
 import { atTargets, sequencesOf } from './support.js';
 
 const variants: readonly (readonly [string, AlgorithmSettings])[] = [
@@ -105,10 +105,7 @@ describe.each(variants)('%s', (_, settings) => {
     expect(batch.mask[last]!.every((m) => m === 0)).toBe(true);
     const environment = batch.environment.map((row, s) => (s === last ? row.map(() => 0) : row));
     const emptied = { ...batch, environment };
-    const without = Object.fromEntries(
-      Object.entries(emptied).map(([key, matrix]) => [key, matrix.slice(0, last)]),
-    ) as unknown as RandomBatch;
-    const [a, b] = [emptied, without].map((data) =>
+    const [a, b] = [emptied, withoutLast(emptied)].map((data) =>
       evaluate(objectiveOf(data, settings), data, everything(data)),
     );
     expect(a).toEqual(b);

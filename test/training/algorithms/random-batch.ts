@@ -56,3 +56,9 @@ export function withNoise(batch: RandomBatch, seed: number, readsEnvironment = f
     entropies: hidden(batch.entropies),
   };
 }
+
+/** The batch but for its last sequence, which has no sampled token. */
+export const withoutLast = (batch: RandomBatch): RandomBatch =>
+  Object.fromEntries(
+    Object.entries(batch).map(([key, matrix]) => [key, matrix.slice(0, -1)]),
+  ) as unknown as RandomBatch;
