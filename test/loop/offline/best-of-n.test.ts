@@ -30,7 +30,7 @@ test('two at once sample each question once', async () => {
   const sample = () =>
     sampleBest({
       questions: ['a', 'b'].map(question),
-      rollouts: { roll } as unknown as LockStepRollouts,
+      rollouts: { roll, askable: async (asked: readonly Question[]) => asked } as unknown as LockStepRollouts,
       tokenizer,
       score: () => ({ reward: 1 }) as never,
       samples: 2,
