@@ -26,6 +26,8 @@ export interface RealPlaceOptions {
 }
 
 const WARM_START_TRAJECTORIES = 90;
+/** Of all cross-entropy. */
+const FOCAL_GAMMA = 1;
 /** Of the training part: working set and one confirmation. */
 const GATE_QUESTIONS = 600;
 
@@ -63,14 +65,17 @@ export async function openRealPlace({ folder, questionFile, index }: RealPlaceOp
 }
 
 const LEARNING = {
-  // At 3e-4 a policy had unlearned to search after five steps: an update is of some three groups that differ.
-  'training.learningRate': 1e-4,
+  // Without demonstrations a policy had unlearned to search after five steps at this rate: an update was of some three groups that differ.
+  'training.learningRate': 3e-4,
   'training.warmupShare': 0.005,
   // Most groups of a weak policy are all wrong, and equal groups teach nothing: large ones, and words in common count.
   'training.rewardRule': 'f1',
-  'training.batchSequences': 64,
-  'training.miniBatchSequences': 64,
+  'training.batchSequences': 40,
+  'training.miniBatchSequences': 40,
   'training.groupSize': 8,
+  // A pass over what users have labelled takes some twelve steps; of three such questions the rules answer one.
+  'loop.demonstrations': 32,
+  'training.focalGamma': FOCAL_GAMMA,
   'loop.enabled': true,
   'loop.gateEvery': 8,
   'loop.maxKl': 0.5,
@@ -97,7 +102,7 @@ async function warmStart(folder: string, asked: readonly Question[], index: stri
   await command(['train', 'warm-start', ...where, ...sizes.map(String), ...patience, '-o', lines]);
   const training = {
     'training.learningRate': 8e-4,
-    'training.focalGamma': 1,
+    'training.focalGamma': FOCAL_GAMMA,
     'training.batchSequences': 8,
     'training.miniBatchSequences': 8,
     'training.epochs': 2,

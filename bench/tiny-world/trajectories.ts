@@ -87,11 +87,8 @@ async function lessons(
     const topK = recipe.topKs[Math.floor(random() * recipe.topKs.length)] as number;
     const question = questions[Math.floor(random() * questions.length)] as WorldQuestion;
     const teacher = teacherOf(() => tinyScript(world, question, stage.habits, seed));
-    return teach(
-      house,
-      { id: `${stage.name}-${i}`, method: 'search-r1', question: question.question, topK, teacher },
-      signal,
-    );
+    const messages = [{ role: 'user' as const, content: question.question }];
+    return teach(house, { id: `${stage.name}-${i}`, method: 'search-r1', messages, topK, teacher }, signal);
   };
   return Promise.all(Array.from({ length: count }, (_, i) => lesson(from + i)));
 }

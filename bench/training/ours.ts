@@ -77,6 +77,7 @@ function stepWork(step: number): StepWork {
         rollout: null,
       };
     }),
+    demonstrationWeight: 0,
     batchEpochs: 1,
     miniBatchSequences: texts.length,
     policy: rule,

@@ -35,6 +35,17 @@ export const loop = z.strictObject({
   minQuestions: int(1, 1_000_000)
     .default(16)
     .describe('Labelled questions that may be trained on, below which no step begins.'),
+  demonstrations: int(0, 10_000)
+    .default(0)
+    .describe(
+      'Further labelled questions of a step that are answered by rule where a search finds the gold answer, and learned so; 0: none.',
+    ),
+  demonstrationWeight: z
+    .number()
+    .gt(0)
+    .max(100)
+    .default(1)
+    .describe('Of the cross-entropy on them, beside the loss of rollouts.'),
   keyShare: z
     .number()
     .min(0)

@@ -116,7 +116,7 @@ export const training = z.strictObject({
     .number()
     .min(0)
     .default(0)
-    .describe('In sft, power of 1 - p in the weight of a token; 0 weighs all alike.'),
+    .describe('In sft and of demonstrations, power of 1 - p in the weight of a token; 0 weighs all alike.'),
   maxStaleness: int(0, 1000)
     .default(4)
     .describe('Rollouts older than this many versions, or of none that is kept, are dropped.'),

@@ -149,6 +149,15 @@ async function rollQuestions(
   return { rollouts, rejected };
 }
 
+/** A trajectory as a step takes it that learns it as it is. */
+export const givenSequence = (record: TrajectoryRecord): TrainingSequence => ({
+  id: record.id,
+  tokenIds: Int32Array.from(record.tokenIds),
+  lossMask: Uint8Array.from(record.lossMask),
+  environmentMask: retrievedMask(record),
+  rollout: null,
+});
+
 /** A rollout as a step takes it. */
 export function trainingSequence(
   { record, scores, question }: ScoredRollout,
@@ -156,10 +165,7 @@ export function trainingSequence(
   baselines: RunningBaselines,
 ): TrainingSequence {
   return {
-    id: record.id,
-    tokenIds: Int32Array.from(record.tokenIds),
-    lossMask: Uint8Array.from(record.lossMask),
-    environmentMask: retrievedMask(record),
+    ...givenSequence(record),
     rollout: {
       groupId: record.groupId as string,
       reward: scores.reward,

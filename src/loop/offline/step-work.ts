@@ -7,8 +7,15 @@ import {
   type StepWork,
   type Trainer,
 } from '../../training/index.js';
-import { type ScoredRollout, trainingSequence } from './rollout-batch.js';
+import type { TrajectoryRecord } from '../../trajectory/index.js';
+import { givenSequence, type ScoredRollout, trainingSequence } from './rollout-batch.js';
 import { type Sampler, samplerOf, type TrainerVersions } from './sampling-version.js';
+
+export interface Demonstrations {
+  readonly records: readonly TrajectoryRecord[];
+  /** Of their cross-entropy, beside the loss of rollouts. */
+  readonly weight: number;
+}
 
 export interface StepParts {
   readonly settings: RunSettings;
@@ -17,6 +24,8 @@ export interface StepParts {
   /** Of the trainer, the present one among them. */
   readonly versions: TrainerVersions;
   readonly batch: readonly ScoredRollout[];
+  /** Shown beside the rollouts. */
+  readonly demonstrations?: Demonstrations;
   readonly baselines: RunningBaselines;
   /** Weight of the KL to the reference. */
   readonly klBeta: number;
@@ -28,12 +37,15 @@ export interface StepParts {
   readonly reference: string | null;
 }
 
+const NONE: Demonstrations = { records: [], weight: 0 };
+
 /**
  * The trainer's next step. Each rollout is weighed against the version that its record names; a logged answer against the
  * present one, its ratio to the version that sampled is in the importance weights.
  */
 export function stepWork(parts: StepParts): StepWork {
   const { settings, trainer, versions, batch, baselines, klBeta, steps, seed, reference } = parts;
+  const { demonstrations = NONE } = parts;
   const { weightDecay, maxGradientNorm } = settings;
   const { version } = trainer.committed;
   const step = trainer.step + 1;
@@ -45,7 +57,11 @@ export function stepWork(parts: StepParts): StepWork {
     version,
     algorithm: { ...settings.objective, klBeta },
     supervised: false,
-    sequences: batch.map((item) => trainingSequence(item, sampler(item), baselines)),
+    sequences: [
+      ...batch.map((item) => trainingSequence(item, sampler(item), baselines)),
+      ...demonstrations.records.map(givenSequence),
+    ],
+    demonstrationWeight: demonstrations.weight,
     batchEpochs: settings.batchEpochs,
     miniBatchSequences: settings.miniBatchSequences,
     policy: { learningRate: rates.policy, weightDecay, maxGradientNorm },

@@ -102,6 +102,7 @@ function supervisedWork(
     algorithm: settings.objective,
     supervised: true,
     sequences: chosen.map((index) => ({ ...(examples[index] as Example), rollout: null })),
+    demonstrationWeight: 0,
     batchEpochs: 1,
     miniBatchSequences: batchSequences,
     policy: { learningRate: rates.policy, weightDecay, maxGradientNorm },

@@ -10,6 +10,7 @@ import { derivedSeed } from '../../util/derived-seed.js';
 import type { ScoredRollout } from '../offline/rollout-batch.js';
 import type { Attempt } from './attempt.js';
 import { chooseQuestions, type Place } from './choose-questions.js';
+import { type Demonstration, demonstrate } from './demonstrate.js';
 import { type Known, remembering } from './findings.js';
 import type { LoopHouse } from './house.js';
 import { rollIdle } from './idle-rollouts.js';
@@ -23,6 +24,8 @@ import { sound } from './sound.js';
 
 export interface Batch {
   readonly rollouts: readonly BatchItem[];
+  /** Learned beside the rollouts as they are. */
+  readonly demonstrations: readonly Demonstration[];
   readonly place: Place;
 }
 
@@ -72,8 +75,11 @@ export async function makeBatch(given: BatchParts): Promise<Batch> {
     house.settings.mode === 'replay'
       ? await replayedItems(parts, left)
       : { items: await loggedItems(parts, left, idsOf(paired)), place: plan.place };
-  const { pass, cursor } = place;
-  return { rollouts: await sound(parts, [...paired, ...items]), place: { pass, cursor } };
+  const rollouts = await sound(parts, [...paired, ...items]);
+  const taken = new Set(rollouts.map(({ origin }) => origin.key));
+  const shown = await demonstrate({ ...parts, seed: plan.seed }, place, taken);
+  const { pass, cursor } = shown.place;
+  return { rollouts, demonstrations: shown.demonstrations, place: { pass, cursor } };
 }
 
 const idsOf = (items: readonly BatchItem[]): Set<string> => new Set(items.map(({ record }) => record.id));

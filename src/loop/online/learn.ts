@@ -80,6 +80,10 @@ export async function trainOn(
     trainer,
     versions: await trainerVersions(trainer),
     batch: batch.rollouts.map((item) => ({ ...item, isLogged: item.notes === null })),
+    demonstrations: {
+      records: batch.demonstrations.map(({ record }) => record),
+      weight: house.settings.demonstrationWeight,
+    },
     baselines,
     klBeta,
     steps: HORIZON,

@@ -34,5 +34,7 @@ export interface StepReceipt {
   readonly mode: 'replay' | 'logged';
   /** Of the records, those that were there before and were learned from as they are. */
   readonly asGiven: readonly string[];
+  /** Those whose questions were answered by rule, and learned so; absent in receipts of earlier builds. */
+  readonly shown?: readonly string[];
   readonly metrics: Readonly<Record<string, number>>;
 }

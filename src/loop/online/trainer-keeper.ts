@@ -79,6 +79,7 @@ export class TrainerKeeper {
     const report = await trainer.commit(learned.carried());
     const checkpoint = report.folder.slice(checkpointsOf(this.house.folder).length + 1);
     const ledger = { trainerStep: report.step, version: report.version, checkpoint, state: report.state };
+    const shown = batch.demonstrations.map(({ origin }) => origin.head.id);
     const next = moved(state, 'stepped', {
       step: plan.step,
       ledger,
@@ -96,9 +97,10 @@ export class TrainerKeeper {
       indexSnapshotId: this.house.training.retriever?.snapshotId ?? null,
       mode: this.house.settings.mode,
       asGiven: givenIds(batch),
+      shown,
       metrics,
     };
-    const ids = batch.rollouts.flatMap(({ record, origin }) => [record.id, origin.head.id]);
+    const ids = [...batch.rollouts.flatMap(({ record, origin }) => [record.id, origin.head.id]), ...shown];
     await this.house.store.commitStep({
       adapter: { digest: report.version, parentDigest: parent === report.version ? null : parent, receipt },
       trajectoryIds: [...new Set(ids)],

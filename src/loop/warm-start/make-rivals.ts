@@ -49,7 +49,8 @@ async function goOn(options: RivalOptions): Promise<WarmStartSummary> {
       if (signal?.aborted) throw new CancelledError();
       if (done.has(questionId)) continue;
       const answer = record.answer as string;
-      const lesson = { id: `${method}-${questionId}`, method, question: record.question, topK };
+      const messages = [{ role: 'user' as const, content: record.question }];
+      const lesson = { id: `${method}-${questionId}`, method, messages, topK };
       try {
         const rival = await teach(house, { ...lesson, teacher: () => () => answer }, signal);
         const line = { questionId, dataset, goldenAnswers, kind: method, settingsDigest, record: rival };

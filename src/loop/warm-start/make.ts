@@ -211,7 +211,7 @@ async function tryScript(
   const lesson = {
     id: `warm-start-${question.id}`,
     method: 'search-r1' as const,
-    question: question.question,
+    messages: [{ role: 'user' as const, content: question.question }],
     topK,
     teacher: teacherOf(script.run),
   };

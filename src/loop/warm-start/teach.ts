@@ -8,6 +8,7 @@ import {
   FailedSearch,
   FailedSearches,
   type MethodName,
+  type RolloutRequest,
   type RolloutRunnerOptions,
 } from '../../rollout/index.js';
 import { audit, type TrajectoryRecord } from '../../trajectory/index.js';
@@ -27,7 +28,8 @@ export type TeachingHouse = Omit<RolloutRunnerOptions, 'generator' | 'onRecord'>
 export interface Lesson {
   readonly id: string;
   readonly method: MethodName;
-  readonly question: string;
+  /** The last one of the user is the question. */
+  readonly messages: RolloutRequest['messages'];
   readonly topK: number;
   /** Begins anew: what it returns writes a turn, and gets what the last search showed; null at the first turn. */
   readonly teacher: () => (seen: readonly SeenPassage[] | null) => string;
@@ -74,7 +76,7 @@ async function attempt(
   const rollout = createRolloutRunner({ ...house, generator }).run({
     id: lesson.id,
     method: lesson.method,
-    messages: [{ role: 'user', content: lesson.question }],
+    messages: lesson.messages,
     sampling: { ...RAW_POLICY, temperature: 0 },
     topK: lesson.topK,
     forceAnswer: false,

@@ -9,6 +9,7 @@ export {
 } from './advantages/running-baseline.js';
 export { type AdvantageResult, computeAdvantages } from './advantages.js';
 export { stopsEarly } from './early-stop.js';
+export { joinObjectives } from './joined-objective.js';
 export { klEstimate } from './losses/kl.js';
 export { addMetrics, NO_METRICS, summariseMetrics } from './metrics.js';
 export {

@@ -12,11 +12,20 @@ export interface Rollout extends TrainingSequence {
   readonly rollout: RolloutFacts;
 }
 
-/** @throws {IntegrityError} a given trajectory among rollouts */
-export function asRollouts(sequences: readonly TrainingSequence[]): readonly Rollout[] {
-  const given = sequences.find(({ rollout }) => rollout === null);
-  if (given !== undefined) throw new IntegrityError(`sequence ${given.id} is no rollout: it has no reward`);
-  return sequences as readonly Rollout[];
+/**
+ * Rollouts have a reward, demonstrations were given.
+ * @throws {IntegrityError} one was given, and nothing says what it weighs
+ */
+export function partsOf({ sequences, demonstrationWeight }: StepWork): {
+  readonly rollouts: readonly Rollout[];
+  readonly demonstrations: readonly TrainingSequence[];
+} {
+  const isRollout = (sequence: TrainingSequence): sequence is Rollout => sequence.rollout !== null;
+  const demonstrations = sequences.filter((sequence) => !isRollout(sequence));
+  const [given] = demonstrations;
+  if (given !== undefined && demonstrationWeight === 0)
+    throw new IntegrityError(`sequence ${given.id} is no rollout: it has no reward`);
+  return { rollouts: sequences.filter(isRollout), demonstrations };
 }
 
 /** Rows of per-token numbers, [T] each; null where they are not needed. */

@@ -1,4 +1,5 @@
-// One step of reinforcement learning: advantages over all rollouts, then updates over mini-batches.
+// One step of reinforcement learning: advantages over all rollouts, then updates over mini-batches; where the step has
+// demonstrations, each update takes a part of them too.
 
 import { derivedSeed } from '../../util/derived-seed.js';
 import { mean } from '../../util/mean.js';
@@ -6,9 +7,11 @@ import { randomNumbers, shuffledOrder } from '../../util/random.js';
 import {
   type AdvantageResult,
   addMetrics,
+  algorithmSettings,
   computeAdvantages,
   createPolicyObjective,
   createValueObjective,
+  joinObjectives,
   type MetricSums,
   NO_METRICS,
   type Objective,
@@ -21,19 +24,20 @@ import type { StepWork } from '../trainer/messages.js';
 import { type StepControl, scoreSequences, type TokenRows } from './accumulate.js';
 import { driftOf } from './drift.js';
 import { type UpdateReport, updateModel } from './guarded-update.js';
-import { advantagesNeedScores, asRollouts, plainData, type Rollout, scoredData } from './rollout-data.js';
+import { advantagesNeedScores, partsOf, plainData, type Rollout, scoredData } from './rollout-data.js';
+import { sampledTokens, supervisedSequence, type TrainingSequence } from './sequences.js';
 import type { StepOutcome, StepPart, StepParts } from './step-parts.js';
 
 /**
- * @returns figures of the step; `updates` is 0 where no rollout carried a signal, and then nothing has changed
- * @throws {IntegrityError} a sequence is no rollout, or the values of its version are not at hand
+ * @returns figures of the step; `updates` is 0 where no rollout carried a signal and nothing was shown, and then nothing has changed
+ * @throws {IntegrityError} the values of the version of a rollout are not at hand; a given trajectory without a weight
  */
 export async function rolloutStep(
   parts: StepParts,
   work: StepWork,
   control: StepControl,
 ): Promise<StepOutcome> {
-  const all = asRollouts(work.sequences);
+  const { rollouts: all, demonstrations } = partsOf(work);
   const rollouts = all.filter(({ rollout }) => rollout.staleness <= work.algorithm.maxStaleness);
   const counted = countTokens(control);
   const { data, made } = await advantagesOf(parts, rollouts, work, counted.control);
@@ -46,13 +50,12 @@ export async function rolloutStep(
     })),
     made.keep.flatMap((kept, i) => (kept ? [i] : [])),
   );
-  const updates = await runUpdates(parts, batch, work, counted.control);
   const { reference } = work;
+  const isSilent = !batch.kept.some((i) => sampledTokens(rollouts[i] as Rollout).length > 0);
   // A policy that has collapsed gets nothing right, so that no group differs and no update measures how far it has gone.
   const drift =
-    updates.count > 0 || reference === null
-      ? {}
-      : await driftOf(parts.policy, rollouts, reference, counted.control);
+    isSilent && reference !== null ? await driftOf(parts.policy, rollouts, reference, counted.control) : {};
+  const updates = await runUpdates(parts, { batch, demonstrations }, work, counted.control);
   return {
     metrics: {
       ...summariseMetrics(made.metrics),
@@ -65,6 +68,7 @@ export async function rolloutStep(
       rollouts: rollouts.length,
       staleRollouts: all.length - rollouts.length,
       trainedRollouts: batch.kept.length,
+      ...(demonstrations.length === 0 ? {} : { demonstrations: demonstrations.length }),
       updates: updates.count,
     },
     tokens: counted.tokens(),
@@ -113,30 +117,46 @@ class StepBatch {
   }
 }
 
+/** What the updates of a step take. */
+interface Material {
+  readonly batch: StepBatch;
+  readonly demonstrations: readonly TrainingSequence[];
+}
+
 async function runUpdates(
   { policy, critic }: StepParts,
-  batch: StepBatch,
+  { batch, demonstrations }: Material,
   work: StepWork,
   control: StepControl,
 ): Promise<{ readonly figures: Record<string, number>; readonly count: number }> {
   const random = randomNumbers(derivedSeed(work.seed, 'objective'));
   const policyReports: UpdateReport[] = [];
   const valueReports: UpdateReport[] = [];
-  passes: for (let pass = 0; pass < work.batchEpochs; pass++)
-    for (const members of batch.miniBatches(work.miniBatchSequences, derivedSeed(work.seed, 'pass', pass))) {
+  passes: for (let pass = 0; pass < work.batchEpochs; pass++) {
+    const batches = batch.miniBatches(work.miniBatchSequences, derivedSeed(work.seed, 'pass', pass));
+    // Without a signal from rollouts there is one update, of what is shown alone.
+    if (batches.length === 0) batches.push([]);
+    for (const [at, members] of batches.entries()) {
       const rows = batch.rowsOf(members);
       const sequences = batch.sequencesOf(members);
-      const objective = createPolicyObjective(sequences, work.algorithm, random);
+      const ofRollouts = createPolicyObjective(sequences, work.algorithm, random);
+      const shown = partAt(demonstrations, at, batches.length);
+      const objective =
+        shown.length === 0
+          ? ofRollouts
+          : joinObjectives(ofRollouts, crossEntropy(shown, work), work.demonstrationWeight);
       if (objective.empty) continue;
-      if (critic !== null) {
+      if (critic !== null && !ofRollouts.empty) {
         const value = createValueObjective(sequences, work.algorithm);
         valueReports.push(await update(critic, rows, value, work.value, control));
       }
-      const report = await update(policy, rows, objective, work.policy, control);
+      const all = [...rows, ...shown.map(({ tokenIds }) => Array.from(tokenIds))];
+      const report = await update(policy, all, objective, work.policy, control);
       policyReports.push(report);
       const approxKl = summariseMetrics(report.metrics).approxKl ?? 0;
       if (stopsEarly(approxKl, work.algorithm.targetKl)) break passes;
     }
+  }
   return {
     figures: {
       ...figuresOf(valueReports, 'valueGradientNorm'),
@@ -145,6 +165,19 @@ async function runUpdates(
     count: policyReports.length,
   };
 }
+
+/** The part of the items that belongs to one of several updates: as equal as they can be. */
+function partAt<Item>(items: readonly Item[], at: number, parts: number): readonly Item[] {
+  const border = (index: number): number => Math.floor((index * items.length) / parts);
+  return items.slice(border(at), border(at + 1));
+}
+
+/** As supervised training has it. */
+const crossEntropy = (shown: readonly TrainingSequence[], { algorithm }: StepWork): Objective =>
+  createPolicyObjective(
+    shown.map(supervisedSequence),
+    algorithmSettings('sft', { focalGamma: algorithm.focalGamma }),
+  );
 
 async function update(
   { model, optimizer }: StepPart,

@@ -22,7 +22,10 @@ export interface StepWork {
   readonly step: number;
   readonly algorithm: AlgorithmSettings;
   readonly supervised: boolean;
+  /** Among rollouts, those that are none are demonstrations. */
   readonly sequences: readonly TrainingSequence[];
+  /** Of the cross-entropy on demonstrations, beside the loss of rollouts. */
+  readonly demonstrationWeight: number;
   /** Passes over the sequences; the first is enough for supervised work. */
   readonly batchEpochs: number;
   /** Sequences of one update. */

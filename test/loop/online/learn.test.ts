@@ -9,6 +9,8 @@ import { loopRunSettings } from '../../../src/loop/online/run-settings.js';
 import { type LoopState, newLoopState } from '../../../src/loop/online/state.js';
 import { newSequentialState } from '../../../src/loop/online/statistics/sequential-test.js';
 import type { StepReport, StepWork, Trainer } from '../../../src/training/index.js';
+import type { TrajectoryRecord } from '../../../src/trajectory/index.js';
+import { makeRecord } from '../../trajectory/store/support.js';
 import { newWatch } from '../support/watch.js';
 
 const { loop } = loadConfig({ env: {}, flags: { 'loop.gateEvery': 3 } });
@@ -40,7 +42,8 @@ function stepBeside(during: (pause: Int32Array) => Promise<void>, signal = new A
   const priority = createPriority(engine, { idleMs: 0, patienceMs: null });
   const pause = new Int32Array(new SharedArrayBuffer(4));
   const run = loopRunSettings(config, { maxSequenceTokens: 640 });
-  const house = { run, priority, pause, folder: '/a/loop' } as unknown as LoopHouse;
+  const settings = { ...config.loop, demonstrationWeight: 3 };
+  const house = { run, settings, priority, pause, folder: '/a/loop' } as unknown as LoopHouse;
   let work: StepWork | null = null;
   const trainer = {
     step: 700,
@@ -52,8 +55,15 @@ function stepBeside(during: (pause: Int32Array) => Promise<void>, signal = new A
     },
   } as unknown as Trainer;
   const plan = { step: 1, seed: 0 } as Plan;
-  const train = () =>
-    trainOn(house, trainer, { rollouts: [] } as unknown as Batch, plan, learnedSoFar(run), signal);
+  const train = (demonstrations: readonly { readonly record: TrajectoryRecord }[] = []) =>
+    trainOn(
+      house,
+      trainer,
+      { rollouts: [], demonstrations } as unknown as Batch,
+      plan,
+      learnedSoFar(run),
+      signal,
+    );
   return { priority, pause, run, train, work: () => work };
 }
 
@@ -105,4 +115,19 @@ test('the distance is that to the start of the loop, and the rate falls towards 
     reference: '/a/loop/checkpoints/step-00000000',
     policy: { learningRate: house.run.policySchedule.peak },
   });
+});
+
+test('demonstrations are learned as they are, with their weight; what a search brought is known for it', async () => {
+  const house = stepBeside(async () => {});
+  const record = makeRecord('shown', { question: 'q' });
+  await house.train([{ record }]);
+  const { sequences, demonstrationWeight } = house.work() as StepWork;
+  expect(demonstrationWeight).toBe(3);
+  expect(sequences).toHaveLength(1);
+  const [shown] = sequences;
+  expect(shown).toMatchObject({ id: 'shown', rollout: null });
+  expect([...(shown?.tokenIds ?? [])]).toEqual([...record.tokenIds]);
+  expect([...(shown?.lossMask ?? [])]).toEqual([...record.lossMask]);
+  const searched = record.observations.filter(({ kind }) => kind === 'search');
+  for (const { range } of searched) expect(shown?.environmentMask.slice(...range)).not.toContain(0);
 });

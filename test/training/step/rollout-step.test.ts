@@ -151,10 +151,11 @@ test('further passes over a batch end when the policy has moved far enough', asy
   expect(stopped.updates).toBeGreaterThan(1);
 });
 
-test('a given trajectory among rollouts is refused', async () => {
+test('a given trajectory among rollouts is refused where it has no weight', async () => {
   const { session } = await begin();
   const mixed = [{ ...rollouts[0], rollout: null }] as unknown as typeof rollouts;
-  await expect(session.step(stepWork('grpo', mixed), control)).rejects.toThrow(/is no rollout/);
+  const work = stepWork('grpo', mixed, { demonstrationWeight: 0 });
+  await expect(session.step(work, control)).rejects.toThrow(/is no rollout/);
   await expect(session.step(stepWork('ppo', rollouts), control)).rejects.toThrow(InvalidInputError);
 });
 

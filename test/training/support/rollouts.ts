@@ -45,6 +45,7 @@ export function stepWork(
     algorithm: algorithmSettings(algorithm, { tokenSumNorm: 64, ...settings }),
     supervised: algorithm === 'sft',
     sequences,
+    demonstrationWeight: 1,
     batchEpochs: 1,
     miniBatchSequences: sequences.length,
     policy: rule,
